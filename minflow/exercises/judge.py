@@ -170,7 +170,7 @@ def normalize_letters(value: Any) -> Any:
     if isinstance(value, str):
         value = [letter for letter in value if letter.isalnum()]
     if isinstance(value, list | tuple):
-        return tuple(letter.strip(" ()").lower() if isinstance(letter, str) else letter for letter in value)
+        return tuple(letter.strip(" ().").lower() if isinstance(letter, str) else letter for letter in value)
     return value
 
 

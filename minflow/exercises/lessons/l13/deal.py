@@ -206,10 +206,19 @@ def deal(x, n, axis):
     return [part for part in exercise.right(x, n, axis) if part.size]
 
 
+@exercise.wrong("one after the other",
+                "Your function is a generator: `yield` gives one array after the other. The exercise asks for a list.",
+                "Collect the arrays in a list, and return it.")
+def deal(x, n, axis):
+    yield from exercise.right(x, n, axis)
+
+
 def kinds(deal, x, n, axis):
-    """The type of each part; the result itself if it is not a list."""
+    """The types in the returned list."""
     parts = deal(x, n, axis)
-    return [type(part).__name__ for part in parts] if isinstance(parts, list | tuple) else parts
+    if not isinstance(parts, list | tuple):
+        return None if parts is None else type(parts).__name__
+    return f"[{', '.join(type(part).__name__ for part in parts)}]"
 
 
 def sizes(deal, x, n, axis):
@@ -239,7 +248,7 @@ def cases(rng):
         return np.arange(math.prod(shape), dtype=np.float64).reshape(shape) + int(rng.integers(1, 9))
 
     four, ten = np.arange(4.0), np.arange(10.0)
-    yield case(four, 2, 0, run=kinds, expected=["ndarray"] * 2, text="[0 1 2 3] to 2: the types in the list")
+    yield case(four, 2, 0, run=kinds, expected="[ndarray, ndarray]", text="[0 1 2 3] to 2: the types in the list")
     yield case(four, 2, 0, run=part_lists, expected=[[0.0, 1.0], [2.0, 3.0]], text="[0 1 2 3] to 2")
     yield case(ten, 4, 0, run=sizes, expected=[3, 3, 2, 2], text="10 numbers to 4: the sizes")
     yield case(ten, 4, 0, run=part_lists, expected=[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0], [8.0, 9.0]],

@@ -262,6 +262,13 @@ def ring(parts, send):
     return rounds(parts, send, len(parts) - 1, len(parts) - 1, copies=False)
 
 
+@exercise.wrong("one after the other",
+                "Your function is a generator: `yield` gives one array after the other. The exercise asks for a list.",
+                "Collect the arrays in a list, and return it.")
+def ring(parts, send):
+    yield from exercise.right(parts, send)
+
+
 class Wires:
     """Counts the bytes that each device has sent."""
 
@@ -276,9 +283,11 @@ class Wires:
 
 
 def kinds(ring, parts):
-    """The type of each result; what is returned itself if it is not a list."""
+    """The types in the returned list."""
     results = ring(parts, Wires(len(parts)).send)
-    return [type(one).__name__ for one in results] if isinstance(results, list | tuple) else results
+    if not isinstance(results, list | tuple):
+        return None if results is None else type(results).__name__
+    return f"[{', '.join(type(one).__name__ for one in results)}]"
 
 
 def known(ring, parts):
@@ -321,7 +330,7 @@ def cases(rng):
 
     two, three, four = [np.array([1.0, 2.0]), np.array([10.0, 20.0])], parts(3, 6), parts(4, 8)
     uneven = parts(3, 7)
-    yield case(two, run=kinds, expected=["ndarray"] * 2, text="[1 2] and [10 20]: the types in the list")
+    yield case(two, run=kinds, expected="[ndarray, ndarray]", text="[1 2] and [10 20]: the types in the list")
     yield case(two, run=sums, expected=[[11.0, 22.0]] * 2, text="[1 2] and [10 20]")
     yield case(two, run=sent, expected=[16, 16], text="[1 2] and [10 20]: the bytes that each sends")
     yield case(three, run=sums, expected=total(three), text="3 devices, 6 numbers each")

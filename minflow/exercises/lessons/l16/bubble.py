@@ -1,5 +1,7 @@
 """16.5 bubble: the timeline of a pipeline."""
 
+import numpy as np
+
 from ...definition import Exercise, case
 
 exercise = Exercise(
@@ -136,14 +138,156 @@ def lanes(p, m):
     return [[one if one == "." else f"{one[0]}{int(one[1:]) + 1}" for one in row] for row in exercise.right(p, m)]
 
 
+@exercise.wrong("one list for all",
+                "All devices have the same list: `[row] * p` repeats one list, and does not copy it.",
+                "Make a new list for each device, in a loop or by `for _ in range(p)`.")
+def lanes(p, m):
+    row = ["."] * (2 * (m + p - 1))
+    for s in range(p):
+        for k in range(m):
+            row[s + k], row[m + p - 1 + p - 1 - s + k] = f"F{k}", f"B{k}"
+    return [list(row) for _ in range(p)]
+
+
+@exercise.wrong("backward one tick early",
+                "Backward starts one tick early: in this tick the last device still computes its last piece forward.",
+                "The first backward is at tick m + p - 1. Ticks are counted from 0.")
+def lanes(p, m):
+    return drawn(p, 2 * (m + p - 1), lambda s, k: s + k, lambda s, k: m + p - 2 + p - 1 - s + k, m)
+
+
+LATE = ("Backward starts one tick late, so that the last one has no room. The last device can turn at once.",
+        "The first backward is at tick m + p - 1. Ticks are counted from 0.")
+
+
+@exercise.wrong("no room for the last tick", *LATE)
+def lanes(p, m):
+    return drawn(p, 2 * (m + p - 1), lambda s, k: s + k, lambda s, k: m + p + p - 1 - s + k, m)
+
+
+@exercise.wrong("an empty tick, other lengths", *LATE)
+def lanes(p, m):
+    return [row[:s] + row[s:m + p - 1] + ["."] + row[m + p - 1:len(row) - s] + ["."] * (s - 1)
+            for s, row in enumerate(exercise.right(p, m))]
+
+
+@exercise.wrong("second half empty",
+                "The second half is empty. Each piece goes back as well, as B0, B1 and so on.",
+                "Backward: from the last device to the first.")
+def lanes(p, m):
+    return [row[:m + p - 1] + ["."] * (m + p - 1) for row in exercise.right(p, m)]
+
+
+@exercise.wrong("device 1 too early",
+                "Device 1 starts together with device 0. But it needs the result of device 0 first.",
+                "Piece k is on device s at tick s + k.")
+def lanes(p, m):
+    return drawn(p, 2 * (m + p - 1), lambda s, k: max(s - 1, 0) + k, lambda s, k: m + p - 1 + p - 1 - s + k, m)
+
+
+@exercise.wrong("back without waiting",
+                "Each device goes back as soon as its forwards are done. But slopes come from the device after it.",
+                "Backward starts at the last device. Device s waits p - 1 - s ticks more than the last one.")
+def lanes(p, m):
+    return drawn(p, 2 * (m + p - 1), lambda s, k: s + k, lambda s, k: s + m + k, m)
+
+
+@exercise.wrong("waits too little before backward",
+                "Your lanes have different lengths. After its forwards, device s waits until the last device is done, "
+                "*and* until the slopes come back to it.",
+                "p - 1 - s ticks for each of the two, and s ticks at the end.")
+def lanes(p, m):
+    return [["."] * s + [f"F{k}" for k in range(m)] + ["."] * (p - 1 - s) + [f"B{k}" for k in range(m)]
+            for s in range(p)]
+
+
+@exercise.wrong("forward and backward in turn",
+                "Your devices go forward and backward in turn. Here *all* pieces go forward first.",
+                "Backward begins at tick m + p - 1.")
+def lanes(p, m):
+    return drawn(p, 2 * (m + p - 1), lambda s, k: s + 2 * k, lambda s, k: s + 2 * k + 1, m)
+
+
+@exercise.wrong("two ticks too many",
+                "At the end nothing happens for two ticks. How many ticks are there?",
+                "2 * (m + p - 1).")
+def lanes(p, m):
+    return [[*row, ".", "."] for row in exercise.right(p, m)]
+
+
+@exercise.wrong("four devices",
+                "The number of devices is fixed in yours. How many are there in this case?",
+                "It is p.")
+def lanes(p, m):
+    return exercise.right(4, m)
+
+
+@exercise.wrong("braces in the text",
+                "The braces are in your texts: the f in front of the quotes is missing.",
+                'f"F{k}"')
+def lanes(p, m):
+    return [[one if one == "." else one[0] + "{k}" for one in row] for row in exercise.right(p, m)]
+
+
+@exercise.wrong("small letters",
+                'The letters should be large: "F0", "B0".',
+                "F for forward, B for backward.")
+def lanes(p, m):
+    return [[one.lower() for one in row] for row in exercise.right(p, m)]
+
+
+@exercise.wrong("spaces",
+                "A waiting device has a space in yours. Which sign does the exercise ask for?",
+                'A dot: ".".')
+def lanes(p, m):
+    return [[" " if one == "." else one for one in row] for row in exercise.right(p, m)]
+
+
+@exercise.wrong("numbers alone",
+                'Your entries are numbers. They should be texts that also tell the direction, such as "F0" or "B0".',
+                'f"F{k}" forward, f"B{k}" backward, and "." for waiting.')
+def lanes(p, m):
+    return [[-1 if one == "." else int(one[1:]) for one in row] for row in exercise.right(p, m)]
+
+
+@exercise.wrong("first letters only",
+                'The numbers of the pieces are cut off: an array that was made with "." has room for one letter.',
+                "Lists have room for any text.")
+def lanes(p, m):
+    return [[one[0] for one in row] for row in exercise.right(p, m)]
+
+
+@exercise.wrong("lines of text",
+                "Each device has one text in yours. It should have a list, with an entry for each tick.",
+                "No `join`.")
+def lanes(p, m):
+    return [" ".join(row) for row in exercise.right(p, m)]
+
+
+@exercise.wrong("an array",
+                "You return an array of NumPy. The exercise asks for a list of lists.",
+                "Lists have room for any text: \"F10\" too.")
+def lanes(p, m):
+    return np.array(exercise.right(p, m))
+
+
+def kinds(lanes, p, m):
+    """The types in the returned list. A tuple counts as a list."""
+    rows = lanes(p, m)
+    if not isinstance(rows, list | tuple):
+        return None if rows is None else type(rows).__name__
+    return f"[{', '.join('list' if isinstance(row, tuple) else type(row).__name__ for row in rows)}]"
+
+
 def text(lanes, p, m):
     """Each device as one line."""
-    return [" ".join(row) for row in lanes(p, m)]
+    return [" ".join(map(str, row)) for row in lanes(p, m)]
 
 
 @exercise.cases
 def cases(rng):
     yield case(1, 1, expected=[["F0", "B0"]])
+    yield case(2, 1, run=kinds, expected="[list, list]", text="2 devices, 1 piece: the types in the list")
     yield case(1, 3, run=text, expected=["F0 F1 F2 B0 B1 B2"], text="one device, 3 pieces")
     yield case(2, 1, run=text, expected=["F0 . . B0", ". F0 B0 ."], text="2 devices, 1 piece")
     yield case(2, 2, run=text, expected=["F0 F1 . . B0 B1", ". F0 F1 B0 B1 ."], text="2 devices, 2 pieces")

@@ -138,6 +138,136 @@ def mlp(x, w1, b1, w2, b2, all_reduce):
     return exercise.right(x, w1, b1, w2, b2, all_reduce)[0]
 
 
+@exercise.wrong("no first bias",
+                "b1 is missing.",
+                "`x[d] @ w1[d] + b1[d]`, then the bend.")
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    return network(x, w1, [0 * b for b in b1], w2, b2, all_reduce)
+
+
+@exercise.wrong("second bias twice",
+                "b2 is in the result twice: before the sum, and after it.",
+                "Once is enough: after the all_reduce.")
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    summands = [np.maximum(a @ w + b, 0) @ v for a, w, b, v in zip(x, w1, b1, w2)]
+    summands[0] = summands[0] + b2[0]
+    return [result + c for result, c in zip(all_reduce(summands), b2)]
+
+
+@exercise.wrong("half of the second bias",
+                "b2 is divided by 2. How many devices are there in this case?",
+                "`len(x)` is their number. Or add `b2[d]` once, after the all_reduce.")
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    return all_reduce([np.maximum(a @ w + b, 0) @ v + c / 2 for a, w, b, v, c in zip(x, w1, b1, w2, b2)])
+
+
+HIDDEN = ("You add up the hidden layers of the devices. They have other columns: finished numbers, not summands.",
+          "Only after `@ w2[d]` each device has summands.")
+
+
+@exercise.wrong("hidden layers summed, then the bend", *HIDDEN)
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    hidden = all_reduce([a @ w + b for a, w, b in zip(x, w1, b1)])
+    summands = [np.maximum(h, 0) @ v for h, v in zip(hidden, w2)]
+    return [result + c for result, c in zip(all_reduce(summands), b2)]
+
+
+@exercise.wrong("hidden layers summed", *HIDDEN)
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    hidden = all_reduce([np.maximum(a @ w + b, 0) for a, w, b in zip(x, w1, b1)])
+    return [h @ v + c for h, v, c in zip(hidden, w2, b2)]
+
+
+@exercise.wrong("hidden layers summed before the bias", *HIDDEN)
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    hidden = all_reduce([a @ w for a, w in zip(x, w1)])
+    return [np.maximum(h + b, 0) @ v + c for h, b, v, c in zip(hidden, b1, w2, b2)]
+
+
+@exercise.wrong("bend of the sum",
+                "The bend comes after the sum, at the result. The hidden layer has none.",
+                "`np.maximum(..., 0)` belongs to the hidden layer, before `@ w2[d]`.")
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    summands = [(a @ w + b) @ v for a, w, b, v in zip(x, w1, b1, w2)]
+    return [np.maximum(result, 0) + c for result, c in zip(all_reduce(summands), b2)]
+
+
+@exercise.wrong("once for each device",
+                "You call all_reduce once for each device. Each call is a message of all of them.",
+                "Call it once: it returns the list with the results for all.")
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    summands = [np.maximum(a @ w + b, 0) @ v for a, w, b, v in zip(x, w1, b1, w2)]
+    return [all_reduce(summands)[d] + c for d, c in enumerate(b2)]
+
+
+@exercise.wrong("summed twice",
+                "You add up the parts of all devices yourself, and all_reduce adds up these sums once more.",
+                "Each device gives all_reduce its own summands.")
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    total = sum(np.maximum(a @ w + b, 0) @ v for a, w, b, v in zip(x, w1, b1, w2))
+    return [result + c for result, c in zip(all_reduce([total for _ in x]), b2)]
+
+
+@exercise.wrong("mean",
+                "You divide the sum by the number of devices. A sum over columns is not a mean.",
+                "Nothing is divided.")
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    return network(x, w1, b1, w2, b2, lambda parts: [one / len(parts) for one in all_reduce(parts)])
+
+
+@exercise.wrong("lists joined",
+                "`+` joins two lists: the biases are behind the sums. Each device adds its own.",
+                "Go through both lists at once: `zip`.")
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    return network(x, w1, b1, w2, b2, all_reduce, late=False) + b2
+
+
+COUNT = ("The number of devices is fixed in yours. How many are there in this case?",
+         "`len(x)` is the number of devices.")
+
+
+@exercise.wrong("two devices", *COUNT)
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    results = all_reduce([np.maximum(x[d] @ w1[d] + b1[d], 0) @ w2[d] for d in range(2)])
+    return [results[d] + b2[d] for d in range(2)]
+
+
+@exercise.wrong("four devices", *COUNT)
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    results = all_reduce([np.maximum(x[d] @ w1[d] + b1[d], 0) @ w2[d] for d in range(4)])
+    return [results[d] + b2[d] for d in range(4)]
+
+
+@exercise.wrong("lists multiplied",
+                "`x @ w1`: both are lists, with an array for each device. Lists have no `@`.",
+                "Go through the devices: `x[d] @ w1[d]`.")
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    return all_reduce(np.maximum(x @ w1 + b1, 0) @ w2) + b2
+
+
+@exercise.wrong("number by number",
+                "`*` multiplies number by number. A layer is a product of matrices.",
+                "`@`")
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    summands = [np.maximum(a * w + b, 0) * v for a, w, b, v in zip(x, w1, b1, w2)]
+    return [result + c for result, c in zip(all_reduce(summands), b2)]
+
+
+@exercise.wrong("max in place of maximum",
+                "`np.max` finds the largest number of each column. The bend compares each number with 0.",
+                "`np.maximum(hidden, 0)`")
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    summands = [np.max(a @ w + b, 0) @ v for a, w, b, v in zip(x, w1, b1, w2)]
+    return [result + c for result, c in zip(all_reduce(summands), b2)]
+
+
+@exercise.wrong("one after the other",
+                "Your function is a generator: `yield` gives one array after the other. The exercise asks for a list.",
+                "Collect the arrays in a list, and return it.")
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    yield from exercise.right(x, w1, b1, w2, b2, all_reduce)
+
+
 class Wires:
     """Adds up what devices hand over, and keeps how large it was."""
 
@@ -158,6 +288,14 @@ def deal(x, w1, b1, w2, b2, n):
     return [x.copy() for _ in range(n)], split(w1, 1), split(b1, 0), split(w2, 0), [b2.copy() for _ in range(n)]
 
 
+def kinds(mlp, x, w1, b1, w2, b2, n):
+    """The types in the returned list."""
+    results = mlp(*deal(x, w1, b1, w2, b2, n), Wires().all_reduce)
+    if not isinstance(results, list | tuple):
+        return None if results is None else type(results).__name__
+    return f"[{', '.join('list' if isinstance(one, tuple) else type(one).__name__ for one in results)}]"
+
+
 def results(mlp, x, w1, b1, w2, b2, n):
     return [np.asarray(one).tolist() for one in mlp(*deal(x, w1, b1, w2, b2, n), Wires().all_reduce)]
 
@@ -174,6 +312,7 @@ def cases(rng):
     one, two = np.array([[2.0]]), np.array([[1.0, -1.0]])
     small = (one, two, np.array([0.0, 3.0]), np.array([[1.0], [10.0]]), np.array([5.0]))
     bent = (np.array([[1.0]]), two, np.array([-2.0, 0.0]), np.array([[-3.0], [4.0]]), np.array([-1.0]))
+    yield case(*small, 1, run=kinds, expected="[ndarray]", text="one device: the types in the list")
     yield case(*small, 1, run=results, expected=[[[17.0]]], text="one device: 1 number, 2 hidden, 1 result")
     yield case(*small, 2, run=results, expected=[[[17.0]]] * 2, text="the same on 2 devices")
     yield case(*bent, 2, run=results, expected=[[[-1.0]]] * 2, text="all hidden numbers at or below 0, 2 devices")

@@ -147,6 +147,111 @@ def batches(x, y, size, seed):
     return pieces(x, y, flow.tensor([*places, places[0]]), size)
 
 
+@exercise.wrong("a list",
+                "That is a list: all batches exist at once. A generator hands out one at a time. Which word does that?",
+                "`yield` the pair where you append it to the list; then there is nothing to return.")
+def batches(x, y, size, seed):
+    return list(pieces(x, y, order_of(len(x), seed), size))
+
+
+@exercise.wrong("all in one",
+                "You yield once, all batches in one list. Each batch is yielded by itself.",
+                "`yield` belongs into the loop.")
+def batches(x, y, size, seed):
+    yield list(pieces(x, y, order_of(len(x), seed), size))
+
+
+@exercise.wrong("nothing yielded",
+                "Nothing comes out of your function. Which word hands out a batch?",
+                "A generator is a function with `yield` in it.")
+def batches(x, y, size, seed):
+    return None
+
+
+@exercise.wrong("labels left behind",
+                "x is mixed, y is not: most labels are now at another example.",
+                "Use the same order for both.")
+def batches(x, y, size, seed):
+    return pieces(x[order_of(len(x), seed)], y, flow.arange(len(x)), size)
+
+
+@exercise.wrong("y first",
+                "Each x has its own y, but y comes first in your pairs.",
+                "The pair is (x part, y part).")
+def batches(x, y, size, seed):
+    return pieces(y, x, order_of(len(x), seed), size)
+
+
+@exercise.wrong("steps of one",
+                "Your batches overlap: the next one begins one example further on. How far should it be?",
+                "`range` takes a third number, the length of its steps.")
+def batches(x, y, size, seed):
+    order = order_of(len(x), seed)
+    for start in range(len(x)):
+        yield x[order[start:start + size]], y[order[start:start + size]]
+
+
+@exercise.wrong("first batch only",
+                "Only one batch comes. Which loop goes on to the next ones?",
+                "`range(0, len(x), size)` gives the beginnings of all.")
+def batches(x, y, size, seed):
+    order = order_of(len(x), seed)
+    yield x[order[:size]], y[order[:size]]
+
+
+@exercise.wrong("always 20",
+                "Your batches have 20 examples, whatever is asked for.",
+                "The number is given as `size`.")
+def batches(x, y, size, seed):
+    return pieces(x, y, order_of(len(x), seed), 20)
+
+
+@exercise.wrong("mixed inside",
+                "You mix each batch inside. Neighbors always stay in one batch: mix the examples, then cut.",
+                "Draw one order of all examples before the loop.")
+def batches(x, y, size, seed):
+    for start in range(0, len(x), size):
+        a, b = x[start:start + size], y[start:start + size]
+        chosen = order_of(len(a), seed)
+        yield a[chosen], b[chosen]
+
+
+@exercise.wrong("last one filled up",
+                "The last batch is filled up with examples that have come already.",
+                "It may be smaller: just take what is left.")
+def batches(x, y, size, seed):
+    order = order_of(len(x), seed)
+    for start in range(0, len(x), size):
+        chosen = order[max(0, min(start, len(x) - size)):][:size]
+        yield x[chosen], y[chosen]
+
+
+@exercise.wrong("an empty one",
+                "If the size fits, an empty batch comes at the end.",
+                "Stop where the examples end: `range(0, len(x), size)`.")
+def batches(x, y, size, seed):
+    order = order_of(len(x), seed)
+    for start in range(0, len(x) + 1, size):
+        yield x[order[start:start + size]], y[order[start:start + size]]
+
+
+@exercise.wrong("no tensors",
+                "The parts of a pair are tensors, as x and y are.",
+                "Leave out `.tolist()` and `.numpy()`: a network reads tensors.")
+def batches(x, y, size, seed):
+    for a, b in pieces(x, y, order_of(len(x), seed), size):
+        yield a.tolist(), b.tolist()
+
+
+@exercise.wrong("caller's examples",
+                "The batches are right, but the given x and y are mixed now, too: `x[:] = ...` writes into them.",
+                "`x[order]` makes a new tensor.")
+def batches(x, y, size, seed):
+    chosen = order_of(len(x), seed)
+    x[:], y[:] = x[chosen], y[chosen]
+    return pieces(x, y, flow.arange(len(x)), size)
+
+
 def numbered_pairs(n):
     """x = 10, 20, 30, ... and y = 1, 2, 3, ...: pairs that belong together."""
     y = flow.arange(1, n + 1)
@@ -154,12 +259,16 @@ def numbered_pairs(n):
 
 
 def sizes(batches, n, size, seed):
-    every = list(batches(*numbered_pairs(n), size, seed))
+    """What kind of batches come, and how long they are."""
+    given = batches(*numbered_pairs(n), size, seed)
+    every = list(given)
+    if not hasattr(given, "__next__"):
+        return f"a {type(given).__name__} of {len(every)}, not one batch at a time"
     if any(not isinstance(one, tuple | list) or len(one) != 2 for one in every):
         return f"{len(every)} batches, of which one is no pair (x part, y part)"
-    if any(getattr(part, "ndim", 1) != 1 for pair in every for part in pair):
-        return "a part of a pair is no row of examples"
-    return [(len(x), len(y)) for x, y in every]
+    if not all(isinstance(part, flow.Tensor) and part.ndim == 1 for pair in every for part in pair):
+        return "a part of a pair is not a tensor with a row of examples"
+    return ", ".join(f"({len(x)}, {len(y)})" for x, y in every)
 
 
 def count_seen(batches, n, size, seed):
@@ -170,7 +279,10 @@ def count_seen(batches, n, size, seed):
 
 
 def pairs_match(batches, n, size, seed):
-    return all((x.numpy() == 10 * y.numpy()).all() for x, y in list(batches(*numbered_pairs(n), size, seed)))
+    every = list(batches(*numbered_pairs(n), size, seed))
+    if all((y.numpy() == 10 * x.numpy()).all() for x, y in every):
+        return "together, y first"
+    return "together" if all((x.numpy() == 10 * y.numpy()).all() for x, y in every) else "torn apart"
 
 
 def order(batches, n, seed):
@@ -182,13 +294,24 @@ def is_shuffled(batches, n, seed):
 
 
 def neighbors(batches, n, seed):
-    """True if some batch is not a slice of the original order."""
-    return any(sorted(y.numpy().tolist()) != list(range(int(y.min()), int(y.min()) + len(y)))
-               for x, y in list(batches(*numbered_pairs(n), 5, seed)))
+    """Where the examples of a batch come from."""
+    every = [y.numpy().tolist() for x, y in batches(*numbered_pairs(n), 5, seed)]
+    if any(sorted(one) != list(range(min(one), min(one) + len(one))) for one in every):
+        return "from all over"
+    return "neighbors, batch after batch" if [min(one) for one in every] == sorted(map(min, every)) else "neighbors"
 
 
-def same_order(batches, n, first, second):
-    return order(batches, n, first) == order(batches, n, second)
+def orders(batches, n, seed):
+    """Whether a seed gives its order again, and another seed another one."""
+    first, again, other = (order(batches, n, one) for one in (seed, seed, seed + 1))
+    return f"{'the same' if first == again else 'another'}, {'the same' if first == other else 'another'}"
+
+
+def given_after(batches, n, size, seed):
+    """x and y, after all batches were dealt out."""
+    x, y = numbered_pairs(n)
+    list(batches(x, y, size, seed))
+    return [x.numpy(), y.numpy()]
 
 
 def batches_stay_unchanged(batches, n, size, seed):
@@ -203,19 +326,21 @@ def batches_stay_unchanged(batches, n, size, seed):
 @exercise.cases
 def cases(rng):
     seed = int(rng.integers(1, 1000))
-    yield case(2, 5, seed, run=sizes, expected=[(2, 2)], text="2 examples, size 5: the length of each batch (x, y)")
-    yield case(5, 2, seed, run=sizes, expected=[(2, 2), (2, 2), (1, 1)], text="5 examples, size 2: the lengths")
+    yield case(2, 5, seed, run=sizes, expected="(2, 2)", text="2 examples, size 5: the length of each batch (x, y)")
+    yield case(5, 2, seed, run=sizes, expected="(2, 2), (2, 2), (1, 1)", text="5 examples, size 2: the lengths")
+    yield case(6, 2, seed, run=sizes, expected="(2, 2), (2, 2), (2, 2)", text="6 examples, size 2: the lengths")
     yield case(5, 2, seed, run=count_seen, expected="each once",
                text="5 examples, size 2: how often does each one come?")
-    yield case(30, 7, seed, run=pairs_match, expected=True,
+    yield case(30, 7, seed, run=pairs_match, expected="together",
                text="30 pairs (10, 1), (20, 2), ...: do they stay together?")
     yield case(30, seed, run=is_shuffled, expected=True, text="30 examples: are they mixed?")
-    yield case(30, seed, run=neighbors, expected=True, text="30 examples, size 5: are those of a batch from all over?")
-    yield case(30, seed, seed, run=same_order, expected=True,
-               text="30 examples, the same seed twice: is the order the same?")
-    yield case(30, seed, seed + 1, run=same_order, expected=False,
-               text="30 examples, two seeds: is the order the same?")
+    yield case(30, seed, run=neighbors, expected="from all over",
+               text="30 examples, size 5: where are those of a batch from?")
+    yield case(30, seed, run=orders, expected="the same, another",
+               text="30 examples: the order with the same seed once more, and with another seed")
     yield case(6, 2, seed, run=batches_stay_unchanged, expected=True,
                text="6 examples, size 2: do earlier batches keep their numbers?")
-    yield case(12, 4, seed, run=sizes, expected=[(4, 4)] * 3, hidden=True)
-    yield case(40, 9, seed, run=pairs_match, expected=True, hidden=True)
+    x, y = numbered_pairs(6)
+    yield case(6, 2, seed, run=given_after, expected=[x.numpy(), y.numpy()], text="are x and y still the same?")
+    yield case(12, 4, seed, run=sizes, expected="(4, 4), (4, 4), (4, 4)", hidden=True)
+    yield case(40, 9, seed, run=pairs_match, expected="together", hidden=True)

@@ -22,6 +22,14 @@ def is_near_solution(value):
     return 0.95 <= train <= 1 and 0.05 <= test <= 0.2
 
 
+exercise.wrong_value("text", ("1.0", "0.1"),
+                     "Write numbers, without quotes.",
+                     "A number in quotes is text: '0.5' is not 0.5.",
+                     when=lambda value: isinstance(value, str) or any(isinstance(one, str) for one in value))
+exercise.wrong_value("not a pair", {0.4, 0.8},
+                     "Two shares in this order: (train, test).",
+                     "A pair is written in round brackets, with a comma between the two.",
+                     when=lambda value: isinstance(value, int | float | set | dict) or len(value) != 2)
 exercise.wrong_value("percent", (100, 10),
                      "Shares, please: numbers between 0 and 1.",
                      "All of them is the share 1.0, one in ten is 0.1.",
@@ -37,15 +45,15 @@ exercise.wrong_value("cannot learn", (0.1, 0.1),
 exercise.wrong_value("learns all", (1.0, 0.95),
                      "The labels of the test images are the true ones. What did nonsense teach about them?",
                      "It has remembered 300 answers. For other images there was nothing to learn.",
-                     when=lambda value: value[0] >= 0.95 and value[1] >= 0.6)
+                     when=lambda value: value[1] > 0.2 and not 0.4 <= value[1] < 0.6)
 exercise.wrong_value("half", (1.0, 0.5),
                      "0.5 would be a guess between two kinds. How many kinds are there?",
                      "With ten kinds, a blind guess is right one time in ten.",
-                     when=lambda value: 0.3 <= value[1] < 0.6)
+                     when=lambda value: 0.4 <= value[1] < 0.6)
 exercise.wrong_value("never right", (1.0, 0.0),
-                     "The first share is right. But even a blind guess is right now and then.",
+                     "Even a blind guess at a test image is right now and then.",
                      "Ten kinds: how often is a blind guess right?",
-                     when=lambda value: value[0] >= 0.95 and value[1] < 0.05)
+                     when=lambda value: value[1] < 0.05)
 exercise.wrong_value("partly", (0.6, 0.1),
                      "The second share is right. But it will remember more of the 300: it trains until they are right.",
                      "256 hidden units have room for 300 answers.",

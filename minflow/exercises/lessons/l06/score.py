@@ -53,8 +53,9 @@ def share(model, x, y):
 
 
 @exercise.wrong("left in eval",
-                "The share is right, but the model stays in eval mode: the next training step runs without dropout.",
-                "Put back the mode that you found: remember `model.training` first.")
+                "The share is right, but the model stays in eval mode. Do you read its mode *before* you switch, and "
+                "put it back before `return`?",
+                "`before = model.training` comes first, `model.train(before)` after the measurement.")
 def score(model, x, y):
     model.eval()
     return share(model, x, y)
@@ -121,6 +122,62 @@ def score(model, x, y):
     return right
 
 
+def in_eval(measure):
+    """An answer that measures in eval mode and puts the mode back."""
+    def score(model, x, y):
+        before = model.training
+        model.eval()
+        result = measure(model(x), y)
+        model.train(before)
+        return result
+
+    return score
+
+
+@exercise.wrong("only the outside",
+                "`model.training = ...` changes the model itself, not the layers inside it. What switches all of them?",
+                "`model.train(mode)` goes through all layers.")
+def score(model, x, y):
+    before = model.training
+    model.eval()
+    right = share(model, x, y)
+    model.training = before
+    return right
+
+
+@exercise.wrong("modes swapped",
+                "Afterwards the model is in the other mode than before. Of which one does `model.training` say True?",
+                "`model.training` is True in train mode.")
+def score(model, x, y):
+    before = model.training
+    model.eval()
+    right = share(model, x, y)
+    model.train(not before)
+    return right
+
+
+exercise.wrong("classes down the examples",
+               "`argmax(0)` looks down the examples. The scores of one example are along axis 1.",
+               "One class for each example: the result has the shape (n,).")(
+    in_eval(lambda scores, y: (scores.argmax(0) == y).float().mean().item()))
+exercise.wrong("one class for all",
+               "`argmax()` without an axis gives one place in the whole table. Each example has a class of its own.",
+               "The scores of one example are along axis 1.")(
+    in_eval(lambda scores, y: (scores.argmax() == y).float().mean().item()))
+exercise.wrong("largest score",
+               "`amax` is the largest score itself. Which *class* has it?",
+               "`argmax` gives the place of the largest.")(
+    in_eval(lambda scores, y: (scores.amax(1) == y).float().mean().item()))
+exercise.wrong("per cent",
+               "That is in per cent. A share is a number from 0 to 1.",
+               "Leave out the 100.")(
+    in_eval(lambda scores, y: 100 * (scores.argmax(1) == y).float().mean().item()))
+exercise.wrong("always 300",
+               "You divide by 300. How many examples are given?",
+               "`len(y)`, or the mean.")(
+    in_eval(lambda scores, y: (scores.argmax(1) == y).sum().item() / 300))
+
+
 class Moody(flow.nn.Module):
     """Its input is its scores: as they are in eval mode, with the last class always first in train mode."""
 
@@ -142,10 +199,8 @@ def mode_after(score, model, x, y):
 
 def score_case(rows, labels, training=True, hidden=False, **other):
     if not other:
-        x, y = flow.tensor(rows).float(), flow.tensor(labels)
-        other = {"expected": float((x.numpy().argmax(1) == y.numpy()).mean())}
         mode = "train" if training else "eval"
-        other["text"] = f"a model that came in {mode} mode; in eval mode its scores are {rows}; labels {labels}"
+        other = {"text": f"a model that came in {mode} mode; in eval mode its scores are {rows}; labels {labels}"}
     return case(Moody(training), flow.tensor(rows).float(), flow.tensor(labels), hidden=hidden, **other)
 
 

@@ -19,21 +19,29 @@ exercise.solution({SCALED, PICKED})
 
 @exercise.accept
 def is_both_cheats(value):
-    return set(value) == {SCALED, PICKED}
+    return isinstance(value, set | list | tuple) and set(value) == {SCALED, PICKED}
 
 
 def is_long_list(value):
     return len(value) >= 7
 
 
-exercise.wrong_value("every line", set(range(1, 15)),
-                     "Most of these lines are honest, and each false suspicion costs time. Which two use test images?",
-                     "Ask about each line: would its result change if the test images were different ones?",
-                     when=lambda value: is_long_list(set(value)))
 exercise.wrong_value("text", {"4", "13"},
                      "Write the numbers without quotes, such as {1, 14}.",
                      "A number in quotes is text: '3' is not 3.",
                      when=lambda value: any(isinstance(one, str) for one in value))
+exercise.wrong_value("no set", 4,
+                     "Write the numbers of both lines as a set, such as {1, 14}.",
+                     "Curly brackets, and a comma between the two numbers.",
+                     when=lambda value: not isinstance(value, set | list | tuple))
+exercise.wrong_value("every line", set(range(1, 15)),
+                     "Most of these lines are honest, and each false suspicion costs time. Which two use test images?",
+                     "Ask about each line: would its result change if the test images were different ones?",
+                     when=lambda value: is_long_list(set(value)))
+exercise.wrong_value("both and more", {1, SCALED, PICKED},
+                     "Two of these lines are right, the others are honest. Which ones never use a test image?",
+                     "Ask about each line: would its result change if the test images were different ones?",
+                     when=lambda value: {SCALED, PICKED} < set(value))
 exercise.wrong_value("only the scaling", {SCALED},
                      "That is one: the mean of *all* images knows the test images. There is another.",
                      "Follow `test_x` to the end. What is decided with it?",

@@ -165,7 +165,25 @@ def batches(x, y, size, seed):
                 "Nothing comes out of your function. Which word hands out a batch?",
                 "A generator is a function with `yield` in it.")
 def batches(x, y, size, seed):
-    return None
+    for a, b in pieces(x, y, order_of(len(x), seed), size):
+        print(a, b)
+
+
+@exercise.wrong("a batch dropped",
+                "The last batch is missing, even if it is full. Where does your loop end?",
+                "`range(0, len(x), size)` starts every batch; a slice may go past the end.")
+def batches(x, y, size, seed):
+    order = order_of(len(x), seed)
+    for start in range(0, len(x) - size, size):
+        yield x[order[start:start + size]], y[order[start:start + size]]
+
+
+@exercise.wrong("single examples",
+                "Your batch is a list of single examples. It is one pair: a tensor of examples and one of labels.",
+                "An index tensor takes all of them at once: `x[chosen], y[chosen]`.")
+def batches(x, y, size, seed):
+    for a, b in pieces(x, y, order_of(len(x), seed), size):
+        yield [(a[i], b[i]) for i in range(len(a))]
 
 
 @exercise.wrong("labels left behind",

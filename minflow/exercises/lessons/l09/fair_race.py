@@ -5,6 +5,8 @@ import time
 import timeit
 import types
 
+import numpy as np
+
 from ...definition import Exercise, case
 
 exercise = Exercise(
@@ -175,6 +177,139 @@ def ratio(f, g, rounds=7):
     return statistics.median(other) - statistics.median(one)
 
 
+def timed(f, g, rounds):
+    """The times of f and g, in turns."""
+    one, other = [], []
+    for i in range(rounds):
+        a = time.perf_counter()
+        f()
+        b = time.perf_counter()
+        g()
+        c = time.perf_counter()
+        one.append(b - a), other.append(c - b)
+    return one, other
+
+
+@exercise.wrong("a single round",
+                "You measure one round, so one hiccup decides. How many rounds are asked for?",
+                "`for _ in range(rounds)`, and then the median of their times.")
+def ratio(f, g, rounds=7):
+    f(), g()
+    (one,), (other,) = timed(f, g, 1)
+    return other / one
+
+
+@exercise.wrong("always 7 rounds",
+                "Your number of rounds is fixed. How does the caller ask for more of them?",
+                "The number is given as `rounds`.")
+def ratio(f, g, rounds=7):
+    f(), g()
+    one, other = timed(f, g, 7)
+    return statistics.median(other) / statistics.median(one)
+
+
+@exercise.wrong("middle of an unsorted list",
+                "The entry in the middle of your list is just the one that was measured in the middle of the time.",
+                "The median is the middle of the *sorted* list.")
+def ratio(f, g, rounds=7):
+    f(), g()
+    one, other = timed(f, g, rounds)
+    return other[rounds // 2] / one[rounds // 2]
+
+
+@exercise.wrong("not called",
+                "No time passes between your two looks at the clock. Are f and g called?",
+                "A function runs only with its parentheses: `f()`.")
+def ratio(f, g, rounds=7):
+    one, other = timed(lambda: f, lambda: g, rounds)
+    return statistics.median(other) / statistics.median(one)
+
+
+@exercise.wrong("one start for both",
+                "The time of g contains that of f: both begin at the same look at the clock.",
+                "Look at the clock again before g.")
+def ratio(f, g, rounds=7):
+    f(), g()
+    one, other = timed(f, g, rounds)
+    return statistics.median(a + b for a, b in zip(one, other)) / statistics.median(one)
+
+
+@exercise.wrong("start before the loop",
+                "Your times grow from round to round: all of them begin before the loop. When does a call begin?",
+                "Look at the clock directly before each call.")
+def ratio(f, g, rounds=7):
+    f(), g()
+    one, other, start = [], [], time.perf_counter()
+    for i in range(rounds):
+        f()
+        one.append(time.perf_counter() - start)
+        g()
+        other.append(time.perf_counter() - start)
+    return statistics.median(other) / statistics.median(one)
+
+
+@exercise.wrong("looks at the clock",
+                "Those are looks at the clock, not times. How long did the call take?",
+                "The look after the call minus the look before it.")
+def ratio(f, g, rounds=7):
+    f(), g()
+    one, other = [], []
+    for i in range(rounds):
+        f()
+        one.append(time.perf_counter())
+        g()
+        other.append(time.perf_counter())
+    return statistics.median(other) / statistics.median(one)
+
+
+@exercise.wrong("g not warmed up",
+                "f is called once before the clock starts, g is not: its first call compiles, too.",
+                "Call both once, without a clock.")
+def ratio(f, g, rounds=7):
+    f()
+    one, other = timed(f, g, rounds)
+    return statistics.median(other) / statistics.median(one)
+
+
+@exercise.wrong("time of f",
+                "That is the time of f, in seconds. What do you divide by it?",
+                "Measure g as well: how many times longer does it take?")
+def ratio(f, g, rounds=7):
+    f(), g()
+    return statistics.median(timed(f, lambda: None, rounds)[0])
+
+
+@exercise.wrong("all rounds at once",
+                "You time all rounds together: one hiccup is in the sum, and the machine changes between f and g.",
+                "One time for each call, in turns; then the median.")
+def ratio(f, g, rounds=7):
+    f(), g()
+    looks = [time.perf_counter()]
+    for function in (f, g):
+        for i in range(rounds):
+            function()
+        looks.append(time.perf_counter())
+    return (looks[2] - looks[1]) / (looks[1] - looks[0])
+
+
+@exercise.wrong("the other sign",
+                "Only the sign is wrong: one of your times is below 0. Which look at the clock comes first?",
+                "The later look minus the earlier one.")
+def ratio(f, g, rounds=7):
+    f(), g()
+    one, other = timed(f, g, rounds)
+    return -statistics.median(other) / statistics.median(one)
+
+
+@exercise.wrong("per cent",
+                "That is in per cent. The answer is how many *times*: 2, not 200.",
+                "Leave out the 100.")
+def ratio(f, g, rounds=7):
+    f(), g()
+    one, other = timed(f, g, rounds)
+    return 100 * statistics.median(other) / statistics.median(one)
+
+
 class Clock:
     """A clock that the functions themselves move, so that a race has the same times on every machine.
 
@@ -223,17 +358,29 @@ def race(ratio, one, other, rounds=7, **clock):
             function.__defaults__ = defaults
 
 
+def calls_added(ratio, fewer, more):
+    """Number of calls of f and of g by which more rounds differ from fewer."""
+    def count(rounds):
+        called = []
+        ratio(lambda: called.append("f"), lambda: called.append("g"), rounds)
+        return np.array([called.count("f"), called.count("g")])
+
+    return (count(more) - count(fewer)).tolist()
+
+
 @exercise.cases
 def cases(rng):
     yield case(0.01, 0.02, run=race, text="f takes 10 ms, g takes 20 ms")
     yield case(0.03, 0.01, run=race, text="f takes 30 ms, g takes 10 ms")
     yield case(0.01, 0.02, run=race, first=0.5, text="f 10 ms, g 20 ms; the first call of each takes 0.5 s more")
-    yield case(0.01, 0.02, run=race, slow={7: 1.0}, text="f 10 ms, g 20 ms; one call in the middle takes 1 s more")
+    yield case(0.01, 0.02, run=race, slow={8: 1.0}, text="f 10 ms, g 20 ms; one call in the middle takes 1 s more")
+    yield case(0.01, 0.02, run=race, slow={2: 1.0}, text="f 10 ms, g 20 ms; the third call takes 1 s more")
     yield case(0.01, 0.02, run=race, drift=0.04, text="f 10 ms, g 20 ms; each call slows the machine down by 4 %",
                expected=2.0)
     yield case(0.02, 0.02, 3, run=race, text="f and g take 20 ms, 3 rounds")
     yield case(0.01, 0.02, 2, run=race, first=0.03, text="f 10 ms, g 20 ms, 2 rounds; the first call of each takes "
                                                          "30 ms more")
+    yield case(5, 9, run=calls_added, expected=[4, 4], text="9 rounds instead of 5: how many more calls of f, and of g")
     a, b = float(rng.uniform(0.01, 0.02)), float(rng.uniform(0.03, 0.05))
     yield case(a, b, run=race, first=0.2, slow={9: 2.0}, hidden=True)
     yield case(b, a, 5, run=race, first=0.1, slow={6: 1.0}, hidden=True)

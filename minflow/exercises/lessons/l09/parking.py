@@ -158,8 +158,8 @@ def place(lives):
 
 
 @exercise.wrong("as they come",
-                "No two overlap, but the buffer is larger than necessary. In which order do you place them?",
-                "Large values fit only while there is much room: place them first.")
+                "No two overlap, but each value is above all that live with it. Is there a gap below them?",
+                "Go through the gaps from address 0 upwards: which is the first that is large enough?")
 def place(lives):
     addresses = []
     for i, (first, last, size) in enumerate(lives):
@@ -169,6 +169,52 @@ def place(lives):
     return addresses
 
 
+def lowest(lives, order):
+    """Addresses of values that are placed in this order, each at the lowest free address."""
+    addresses = {}
+    for i in order:
+        first, last, size = lives[i]
+        address = 0
+        for start, length in sorted((addresses[j], lives[j][2]) for j in addresses
+                                    if lives[j][0] <= last and first <= lives[j][1]):
+            if start - address >= size:
+                break
+            address = max(address, start + length)
+        addresses[i] = address
+    return [addresses[i] for i in range(len(lives))]
+
+
+@exercise.wrong("another order",
+                "No two overlap, but the buffer is larger than necessary. In which order do you place them?",
+                "Large values fit only while there is much room: place them first.")
+def place(lives):
+    return lowest(lives, sorted(range(len(lives)), key=lambda i: lives[i][0]))
+
+
+@exercise.wrong("only the one before",
+                "You look at the value before only. Others may live at the same time, too.",
+                "Compare each value with *all* that are placed already.")
+def place(lives):
+    addresses = [0]
+    for (first, last, size), (a, b, _) in zip(lives, lives[1:]):
+        addresses.append(0 if last < a else addresses[-1] + size)
+    return addresses
+
+
+@exercise.wrong("no list",
+                "Return a list with an address for each value, in the order of `lives`.",
+                "A dictionary, a generator or a single number is not a list: `[addresses[i] for i in ...]`.")
+def place(lives):
+    return {i: 0 for i in range(len(lives))}
+
+
+@exercise.wrong("no address",
+                "An address is one whole number, 0 or more: the place where the value begins.",
+                "No pairs, no fractions, nothing below 0.")
+def place(lives):
+    return [-size for first, last, size in lives]
+
+
 def peak_bytes(lives):
     """Largest number of bytes that live at the same time, a lower bound for every placement."""
     return max((sum(size for a, b, size in lives if a <= step <= b) for step in {one[0] for one in lives}), default=0)
@@ -176,7 +222,7 @@ def peak_bytes(lives):
 
 def addresses_of(place, lives):
     given = place([tuple(one) for one in lives])
-    return None if given is None else list(given)
+    return given if given is None or isinstance(given, list | tuple) else "not a list of addresses"
 
 
 def addresses_of_sets(place, sets):
@@ -185,13 +231,13 @@ def addresses_of_sets(place, sets):
 
 def describe_placement(given, lives):
     """Describe what is wrong with a placement, and the size of the buffer relative to the lower bound."""
-    if given is None:
-        return None
+    if given is None or isinstance(given, str):
+        return given
     addresses = [one.item() if hasattr(one, "item") else one for one in given]  # includes NumPy's integers
     if len(addresses) != len(lives):
         return f"{len(addresses)} addresses for {len(lives)} values"
     if any(not isinstance(one, int) or one < 0 for one in addresses):
-        return f"{addresses}: an address is a whole number, 0 or more"
+        return "an address that is not a whole number, 0 or more"
     for i, (a, b, size) in enumerate(lives):
         for j, (c, d, length) in enumerate(lives[:i]):
             if a <= d and c <= b and addresses[i] < addresses[j] + length and addresses[j] < addresses[i] + size:
@@ -211,9 +257,11 @@ def random_lives(rng, count, steps=20):
 
 
 def first_fault(given, sets):
-    """Report the first fault among many sets."""
-    faults = (describe_placement(addresses, lives) for addresses, lives in zip(given, sets))
-    return next((fault for fault in faults if fault != "fits"), "fits")
+    """Report the first fault among many sets, without its numbers."""
+    faults = (describe_placement(addresses, lives) or "" for addresses, lives in zip(given, sets))
+    fault = next((fault for fault in faults if fault != "fits"), "fits")
+    kinds = {"overlap": "two values overlap", "buffer": "a buffer that is too large"}
+    return next((kind for word, kind in kinds.items() if word in fault), fault)
 
 
 def placement(lives, text):
@@ -232,6 +280,8 @@ def cases(rng):
     yield placement([(0, 1, 4), (2, 3, 4)], "one after the other: (0, 1, 4), (2, 3, 4)")
     yield placement([(0, 1, 4), (1, 2, 4)], "the second is written while the first is read: (0, 1, 4), (1, 2, 4)")
     yield placement([(0, 1, 2), (0, 3, 8), (2, 3, 2)], "(0, 1, 2), (0, 3, 8), (2, 3, 2)")
+    gap = [(0, 1, 8), (0, 9, 6), (2, 9, 5), (2, 9, 4)]
+    yield placement(gap, ", ".join(map(str, gap)))
     gap = [(0, 1, 4), (0, 9, 8), (0, 9, 16), (3, 9, 6), (0, 1, 5)]
     yield placement(gap, ", ".join(map(str, gap)))
     yield placements([random_lives(rng, 12) for _ in range(60)], text="60 sets of 12 values, drawn")

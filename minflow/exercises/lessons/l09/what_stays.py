@@ -63,9 +63,14 @@ def left(text):
 exercise.also_right(3.0)
 exercise.wrong_value(
     "names", "p, r, t",
-    "Write one number: how many there are.",
+    "Write one number, without quotes or brackets: how many there are.",
     "Count the lines that you have not crossed out.",
     when=lambda value, text: isinstance(value, str | list | tuple | set))
+exercise.wrong_value(
+    "no count", 2.5,
+    "A number of operations is a whole number, 1 or more.",
+    "Count the lines that you have not crossed out.",
+    when=lambda value, text: not float(value).is_integer() or value < 0)
 exercise.wrong_value(
     "all of them", 9,
     "That is how many are written. Which of them does the result not need?",

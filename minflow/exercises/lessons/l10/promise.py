@@ -16,6 +16,7 @@ exercise = Exercise(
     sibling="A job that takes 20 heights and says for each whether it is tall: `def tall(heights: "
             "tp.Numpy.Placeholder((20,))) -> tp.Numpy`. One that takes 20 ages, whole numbers, as well, and gives two "
             "arrays: `ages: tp.Numpy.Placeholder((20,), dtype=flow.int32)` and `-> tuple[tp.Numpy, tp.Numpy]`.",
+    forbidden={name: "Write the placeholder out in full, with its sizes." for name in ("Images", "Labels")},
 )
 
 
@@ -76,9 +77,9 @@ def make_eval(network):
     return eval_job
 
 
-@exercise.wrong("no batch",
-                "That is the shape of one image. The job is given a batch: sizes are fixed for all of it.",
-                "The first size is how many images there are: 50.")
+@exercise.wrong("an axis missing",
+                "Images have four sizes: the batch, the channel, rows and columns. Which one is missing?",
+                "The first size is how many images there are; the second is 1, since they are gray.")
 def make_eval(network):
     @flow.global_function(type="predict")
     def eval_job(images: tp.Numpy.Placeholder((1, 8, 8)),
@@ -88,9 +89,9 @@ def make_eval(network):
     return eval_job
 
 
-@exercise.wrong("batch of one",
-                "Your job takes one image at a time, with a batch axis of 1. It is given 50.",
-                "The first size is how many images there are: 50.")
+@exercise.wrong("other sizes of images",
+                "The four sizes that you promise are not those of the images. Which were printed above?",
+                "They come in batches of 50, and each is 8 x 8 pixels.")
 def make_eval(network):
     @flow.global_function(type="predict")
     def eval_job(images: tp.Numpy.Placeholder((1, 1, 8, 8)),
@@ -125,8 +126,8 @@ def make_eval(network):
 
 
 @exercise.wrong("callback",
-                "With `Callback` the call does not wait: it gives a handle instead of arrays. That is for lesson 11.",
-                "Remove `tp.Callback[...]`, and keep the contents of its brackets.")
+                "A call of your job does not wait for its arrays. What do you promise after the arrow `->`?",
+                "Without an annotation after `->`, or with `tp.Callback`, it gives a handle: that is for lesson 11.")
 def make_eval(network):
     @flow.global_function(type="predict")
     def eval_job(images: tp.Numpy.Placeholder((50, 1, 8, 8)),
@@ -148,6 +149,129 @@ def make_eval(network):
     return eval_job
 
 
+def job_of(network, images, labels, gives, back=lambda labels, scores: (labels, scores)):
+    """A job with these annotations."""
+    @flow.global_function(type="predict")
+    def eval_job(images: images, labels: labels) -> gives:
+        return back(labels, network(images))
+
+    return eval_job
+
+
+PAIR = tuple[tp.Numpy, tp.Numpy]
+IMAGES, LABELS = tp.Numpy.Placeholder((50, 1, 8, 8)), tp.Numpy.Placeholder((50,), dtype=flow.int32)
+
+
+@exercise.wrong("flat images",
+                "You promise images with two axes. The network flattens them itself: how do they come?",
+                "Four sizes: the batch, the channel, rows and columns.")
+def make_eval(network):
+    return job_of(network, tp.Numpy.Placeholder((50, 64)), LABELS, PAIR)
+
+
+@exercise.wrong("one axis for images",
+                "You promise images with one axis. Have you taken the shape of the labels, or of another job?",
+                "Four sizes: the batch, the channel, rows and columns.")
+def make_eval(network):
+    return job_of(network, tp.Numpy.Placeholder((50,)), LABELS, PAIR)
+
+
+@exercise.wrong("images of another dtype",
+                "The sizes of the images are right, their dtype is not. Which one was printed above?",
+                "float32 is what a placeholder takes if you say nothing.")
+def make_eval(network):
+    return job_of(network, tp.Numpy.Placeholder((50, 1, 8, 8), dtype=flow.float64), LABELS, PAIR)
+
+
+@exercise.wrong("labels as a table",
+                "You promise a table of labels. A label is one number for each image: how many axes is that?",
+                "The shape was printed above: one size.")
+def make_eval(network):
+    return job_of(network, IMAGES, tp.Numpy.Placeholder((50, 10), dtype=flow.int32), PAIR)
+
+
+@exercise.wrong("other size of labels",
+                "There are as many labels as images in a batch. How many do you promise?",
+                "The size was printed above.")
+def make_eval(network):
+    return job_of(network, IMAGES, tp.Numpy.Placeholder((10,), dtype=flow.int32), PAIR)
+
+
+@exercise.wrong("no sizes",
+                "An argument of a job needs its sizes and its dtype: where do you promise them?",
+                "`tp.Numpy.Placeholder(...)`, as in `double` above.")
+def make_eval(network):
+    return job_of(network, tp.Numpy, tp.Numpy, PAIR)
+
+
+@exercise.wrong("no placeholder",
+                "What you promise for the images is no placeholder. Which one takes NumPy arrays?",
+                "`tp.Numpy.Placeholder(...)`, as in `double` above.")
+def make_eval(network):
+    return job_of(network, list, list, PAIR)
+
+
+@exercise.wrong("other form of a pair",
+                "Two arrays come back, and that can be said in one form only. Which one has the job `ends` above?",
+                "`tuple[...]` with one `tp.Numpy` for each array; results have no placeholder.")
+def make_eval(network):
+    return job_of(network, IMAGES, LABELS, [tp.Numpy, tp.Numpy])
+
+
+@exercise.wrong("a number as a shape",
+                "`(50)` and `50` are numbers. How is a shape with one axis written?",
+                "With a comma: the `(3,)` of `double` above.")
+def make_eval(network):
+    return job_of(network, IMAGES, tp.Numpy.Placeholder(50, dtype=flow.int32), PAIR)
+
+
+@exercise.wrong("sizes without brackets",
+                "The sizes are *one* argument of the placeholder. What makes one of four numbers?",
+                "A tuple: round brackets around the sizes.")
+def make_eval(network):
+    return job_of(network, tp.Numpy.Placeholder(50, 1, 8, 8), LABELS, PAIR)
+
+
+@exercise.wrong("results swapped",
+                "The scores come first in yours. Only the annotations were to be filled in: leave the last line.",
+                "`return labels, network(images)`")
+def make_eval(network):
+    return job_of(network, IMAGES, LABELS, PAIR, lambda labels, scores: (scores, labels))
+
+
+@exercise.wrong("no job returned",
+                "make_eval gives nothing back. What should it return?",
+                "Its last line is `return eval_job`, as far to the left as the decorator.")
+def make_eval(network):
+    job_of(network, IMAGES, LABELS, PAIR)
+
+
+@exercise.wrong("job called",
+                "make_eval calls the job itself, without images. It should give the job back.",
+                "`return eval_job`, without parentheses.")
+def make_eval(network):
+    return job_of(network, IMAGES, LABELS, PAIR)()
+
+
+@exercise.wrong("no decorator",
+                "Without `@flow.global_function` it is a plain function, which gets arrays and no Blobs.",
+                "Leave the line with the `@` where it was.")
+def make_eval(network):
+    def eval_job(images, labels):
+        return labels, network(images)
+
+    return eval_job
+
+
+def promised(expected, given, name):
+    """What is wrong with a promise, such as "float32[50, 8, 8]" for arrays "float32[50, 1, 8, 8]"."""
+    (dtype, sizes), (_, right) = (re.fullmatch(r"(\w+)(\[.*\])", text).groups() for text in (expected, given))
+    mine, theirs = (text.count(",") + 1 for text in (sizes, right))
+    if mine != theirs:
+        return f"{name} with {mine} axes promised, {theirs} come"
+    return f"other sizes of {name} promised" if sizes != right else f"{name} of dtype {dtype} promised"
+
+
 def outcome_of(call):
     """The result, or a short description of the error."""
     try:
@@ -156,9 +280,11 @@ def outcome_of(call):
         count = len(re.findall(r"^\d+\. ", str(error), re.MULTILINE))
         if count:
             return f"refused: {count} mistakes on its card"
-        values = ", ".join(f"{name} {value}" for name, value in error.values.items() if "[" in value)
         what = re.sub(r"^nn\.\w+: | of job \w+", "", error.what)
-        return f"refused: {values if 'expected' in error.values else what}"
+        if "expected" in error.values:
+            (name, given), = [item for item in error.values.items() if item[0] != "expected"][:1]
+            what = promised(error.values["expected"], given, name.removeprefix("got "))
+        return f"refused: {what}"
 
 
 def flatten_images(images):

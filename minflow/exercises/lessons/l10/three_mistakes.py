@@ -93,8 +93,11 @@ def make_train(Images, Labels):
     return train_job
 
 
+RATE = flow.optimizer.PiecewiseConstantScheduler([], [0.05])
+
+
 def job_of(Images, Labels, names=("hidden", "output"), kind="train", start=0.1, turned=False, momentum=0.9, finish=None,
-           **flatten):
+           rate=RATE, back=lambda loss: loss, **flatten):
     """A job with the given mistakes."""
     @flow.global_function(type=kind)
     def train_job(images: Images, labels: Labels) -> tp.Numpy:
@@ -106,9 +109,8 @@ def job_of(Images, Labels, names=("hidden", "output"), kind="train", start=0.1, 
         pair = (scores, labels) if turned else (labels, scores)
         loss = flow.nn.sparse_softmax_cross_entropy_with_logits(*pair)
         if finish is not None:
-            rate = flow.optimizer.PiecewiseConstantScheduler([], [0.05])
             finish(flow.optimizer.SGD(rate, momentum=momentum), loss, scores)
-        return loss
+        return back(loss)
 
     return train_job
 
@@ -173,6 +175,70 @@ def make_train(Images, Labels):
     return job_of(Images, Labels, kind="predict")
 
 
+@exercise.wrong("two left",
+                "One mistake is mended. The card of the job names the two that are left: call it again.",
+                "The card shows each mistake with its line, and with what to try.")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, (None, None))
+
+
+@exercise.wrong("another rate",
+                "It trains, with another rate than the one of the question.",
+                "The list of rates is the second argument of the scheduler.")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, finish=minimize, rate=flow.optimizer.PiecewiseConstantScheduler([], [0.5]))
+
+
+@exercise.wrong("a rate that ends",
+                "Only the first steps have the rate 0.05, then it learns no more. What does the first list of the "
+                "scheduler say?",
+                "One rate for all steps: the first list is empty, the second has one entry.")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, finish=minimize, rate=flow.optimizer.PiecewiseConstantScheduler([1], [0.05, 0.0]))
+
+
+@exercise.wrong("a plain rate",
+                "The optimizer of a job takes a schedule of rates, not one number. How is it written in section 3?",
+                "`flow.optimizer.PiecewiseConstantScheduler([], [...])` makes a schedule.")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, finish=minimize, rate=0.05)
+
+
+@exercise.wrong("backward in a job",
+                "`backward` is the way of eager code. Who does the backward pass and the update in a train job?",
+                "An optimizer that is told what to minimize does both.")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, finish=lambda optimizer, loss, scores: loss.backward())
+
+
+@exercise.wrong("optimizer of eager code",
+                "`flow.optim` is for eager code. Where does the job in section 3 get its optimizer from?",
+                "`flow.optimizer.SGD`")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, finish=lambda optimizer, loss, scores: flow.optim.SGD(lr=0.05))
+
+
+@exercise.wrong("loss not returned",
+                "The job trains, but gives nothing back. What does its annotation promise?",
+                "Its last line is `return loss`.")
+def make_train(Images, Labels):
+    return job_of(Images, Labels, finish=minimize, back=lambda loss: None)
+
+
+@exercise.wrong("no job returned",
+                "make_train gives nothing back. What should it return?",
+                "Its last line is `return train_job`, as far to the left as the decorator.")
+def make_train(Images, Labels):
+    job_of(Images, Labels, finish=minimize)
+
+
+@exercise.wrong("predict with an optimizer",
+                "It has an optimizer now, and its type says that it does not train. The type was not a mistake.",
+                'Leave type="train".')
+def make_train(Images, Labels):
+    return job_of(Images, Labels, kind="predict", finish=minimize)
+
+
 # ---- how it is judged ------------------------------------------------------------------------------------------------
 
 @functools.cache
@@ -230,6 +296,30 @@ def count_steps(make_train, batch):
     return hide_variable_names(steps)
 
 
+def last_offsets():
+    """The offsets of the last layer, as they are now."""
+    return next(one.numpy() for name, one in flow.get_all_variables().items()
+                if name.endswith("-bias") and len(one) == 10).copy()
+
+
+def rate_of_step(make_train, batch):
+    """Compare the first step of the last offsets with that of the rate 0.05. All images are 0: weights do not matter."""
+    kinds, images, labels = digit_batches(batch)
+
+    def offsets(maker):
+        flow.clear_default_session()
+        maker(*kinds)(0 * images[0], labels[0])
+        return last_offsets()
+
+    def rate():
+        mine, usual = offsets(make_train), offsets(exercise.right)
+        factor = float(mine @ usual / (usual @ usual))
+        sgd = np.allclose(mine, factor * usual, atol=1e-6)
+        return "another rate" if sgd and abs(factor - 1) > 0.01 else "the rate 0.05"
+
+    return hide_variable_names(rate)
+
+
 def loss_after(make_train, batch, order):
     """The loss after these batches."""
     kinds, images, labels = digit_batches(batch)
@@ -237,7 +327,11 @@ def loss_after(make_train, batch, order):
     def train():
         job = make_train(*kinds)
         for i in order:
+            before = last_offsets() if job.steps else None
             loss = float(np.mean(job(images[i % len(images)], labels[i % len(images)])))
+        after = last_offsets()
+        if abs(after - before).max() < 1e-3 * abs(after).max():
+            return "the last steps change hardly anything"
         return "it has fallen" if loss < 2.2 else "it stays the same" if loss < 3 else "it has grown"
 
     return hide_variable_names(train)
@@ -249,6 +343,7 @@ def cases(rng):
     yield case(50, run=variables, expected=[[10], [10, 64], [64], [64, 64]], text="the shapes of its variables, sorted")
     yield case(50, run=first_loss, expected="near ln 10", text="the first loss")
     yield case(50, run=count_steps, expected=2, text="how many training steps it counts after two calls")
+    yield case(50, run=rate_of_step, expected="the rate 0.05", text="how far its first step goes")
     yield case(50, rng.permutation(29).tolist() * 2, run=loss_after, expected="it has fallen",
                text="the loss after 58 steps")
     yield case(25, run=first_call_works, expected="it builds", hidden=True)

@@ -20,13 +20,28 @@ def normalize_words(value):
 
 @exercise.accept
 def accept(value):
-    return normalize_words(value) == exercise.right
+    return isinstance(value, list | tuple) and normalize_words(value) == exercise.right
 
 
 def is_one_of(*orders):
     return lambda value: " ".join(normalize_words(value)) in orders
 
 
+exercise.wrong_value(
+    "no list", "defined, build, result",
+    "Write a list of texts, each in its own quotes, in the order in which they are printed.",
+    "A set has no order, and one text is not a list: [\"...\", \"...\"].",
+    when=lambda value: not isinstance(value, list | tuple))
+exercise.wrong_value(
+    "other words", ["defined", "built", "printed"],
+    "Only three words are printed: \"defined\", \"build\" and \"result\". Write just these.",
+    "Copy them from the question.",
+    when=lambda value: set(normalize_words(value)) - {"defined", "build", "result"})
+exercise.wrong_value(
+    "defined late", ["build", "result", "result", "defined"],
+    "The cell above ran before any call. What did it print, and how often did it run?",
+    "\"defined\" is printed once, below the function, before it is called.",
+    when=lambda value: "defined" not in value or value.count("defined") > 1 or value.index("defined") > 1)
 exercise.wrong_value(
     "build first", ["build", "defined", "result", "result"],
     "The decorator does not run the function. What does it wait for?",

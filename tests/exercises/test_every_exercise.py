@@ -19,10 +19,6 @@ ACCEPTED = {
     "fair_race": {"the right result, 0.1 percent too large"},  # a measured time
     "fit_line": {"the right result, as a tensor"},
     "fold_back": {"the right result, as a list", "the right result, as an array"},
-    "out_size": {"the right result, as a tensor"},
-    "batches": {"the right result, all at once"},
-    "score": {"the right result, as a tensor"},
-    "parking": {"the right result, as a tensor"},
     "race": {"the right result, as a tensor", "the right result, as a text"},
     "other_answers": {"the value 'dropoutx'"},
 }

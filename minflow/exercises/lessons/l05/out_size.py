@@ -145,7 +145,7 @@ def with_defaults(out_size, n, k):
 
 @exercise.cases
 def cases(rng):
-    yield size_case(5, 5, 1, 0)
+    yield case(5, 5, 1, 0, text="n = 5, k = 5, stride = 1, padding = 0")
     yield size_case(5, 2, 1, 0)
     yield size_case(6, 2, 2, 0)
     yield size_case(8, 3, 2, 0)

@@ -188,8 +188,8 @@ def shifted_accuracy(model, images, labels, dx):
     return (model(moved_by(images, dx)).argmax() == labels).float().mean().item()
 
 
-@exercise.wrong("per cent",
-                "That is in per cent. A share is a number from 0 to 1.",
+@exercise.wrong("percent",
+                "That is a percentage. A share is a number from 0 to 1.",
                 "Leave out the 100.")
 def shifted_accuracy(model, images, labels, dx):
     return 100 * read(model, moved_by(images, dx), labels)

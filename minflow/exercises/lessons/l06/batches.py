@@ -156,7 +156,7 @@ def batches(x, y, size, seed):
 
 @exercise.wrong("all in one",
                 "You yield once, all batches in one list. Each batch is yielded by itself.",
-                "`yield` belongs into the loop.")
+                "`yield` belongs in the loop.")
 def batches(x, y, size, seed):
     yield list(pieces(x, y, order_of(len(x), seed), size))
 

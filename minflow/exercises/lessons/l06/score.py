@@ -168,8 +168,8 @@ exercise.wrong("largest score",
                "`amax` is the largest score itself. Which *class* has it?",
                "`argmax` gives the place of the largest.")(
     in_eval(lambda scores, y: (scores.amax(1) == y).float().mean().item()))
-exercise.wrong("per cent",
-               "That is in per cent. A share is a number from 0 to 1.",
+exercise.wrong("percent",
+               "That is a percentage. A share is a number from 0 to 1.",
                "Leave out the 100.")(
     in_eval(lambda scores, y: 100 * (scores.argmax(1) == y).float().mean().item()))
 exercise.wrong("always 300",

@@ -301,8 +301,8 @@ def ratio(f, g, rounds=7):
     return -statistics.median(other) / statistics.median(one)
 
 
-@exercise.wrong("per cent",
-                "That is in per cent. The answer is how many *times*: 2, not 200.",
+@exercise.wrong("percent",
+                "That is a percentage. The answer is how many *times*: 2, not 200.",
                 "Leave out the 100.")
 def ratio(f, g, rounds=7):
     f(), g()

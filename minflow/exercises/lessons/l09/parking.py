@@ -192,7 +192,7 @@ def place(lives):
 
 
 @exercise.wrong("only the one before",
-                "You look at the value before only. Others may live at the same time, too.",
+                "You look only at the value before. Others may live at the same time, too.",
                 "Compare each value with *all* that are placed already.")
 def place(lives):
     addresses = [0]

@@ -205,7 +205,7 @@ def make_eval(network):
 
 
 @exercise.wrong("no placeholder",
-                "What you promise for the images is no placeholder. Which one takes NumPy arrays?",
+                "Your annotation of the images is not a placeholder. Which one takes NumPy arrays?",
                 "`tp.Numpy.Placeholder(...)`, as in `double` above.")
 def make_eval(network):
     return job_of(network, list, list, PAIR)

@@ -205,7 +205,7 @@ def make_train(Images, Labels):
 
 
 @exercise.wrong("backward in a job",
-                "`backward` is the way of eager code. Who does the backward pass and the update in a train job?",
+                "`backward` belongs to eager code. What does the backward pass and the update in a train job?",
                 "An optimizer that is told what to minimize does both.")
 def make_train(Images, Labels):
     return job_of(Images, Labels, finish=lambda optimizer, loss, scores: loss.backward())
@@ -303,7 +303,7 @@ def last_offsets():
 
 
 def rate_of_step(make_train, batch):
-    """Compare the first step of the last offsets with that of the rate 0.05. All images are 0: weights do not matter."""
+    """Compare the first step of the last offsets with that of the rate 0.05. Images are 0: weights do not matter."""
     kinds, images, labels = digit_batches(batch)
 
     def offsets(maker):

@@ -277,7 +277,7 @@ def numbered_pairs(n):
 
 
 def sizes(batches, n, size, seed):
-    """What kind of batches come, and how long they are."""
+    """Kind and lengths of the batches."""
     given = batches(*numbered_pairs(n), size, seed)
     every = list(given)
     if not hasattr(given, "__next__"):
@@ -312,7 +312,7 @@ def is_shuffled(batches, n, seed):
 
 
 def neighbors(batches, n, seed):
-    """Where the examples of a batch come from."""
+    """Origin of the examples of a batch, in words."""
     every = [y.numpy().tolist() for x, y in batches(*numbered_pairs(n), 5, seed)]
     if any(sorted(one) != list(range(min(one), min(one) + len(one))) for one in every):
         return "from all over"

@@ -146,7 +146,7 @@ def score(model, x, y):
 
 
 @exercise.wrong("modes swapped",
-                "Afterwards the model is in the other mode than before. Of which one does `model.training` say True?",
+                "Afterwards the model is in the other mode than before. In which mode is `model.training` True?",
                 "`model.training` is True in train mode.")
 def score(model, x, y):
     before = model.training

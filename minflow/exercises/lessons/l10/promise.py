@@ -264,7 +264,7 @@ def make_eval(network):
 
 
 def promised(expected, given, name):
-    """What is wrong with a promise, such as "float32[50, 8, 8]" for arrays "float32[50, 1, 8, 8]"."""
+    """Describe the mistake in a promise, such as "float32[50, 8, 8]" for arrays "float32[50, 1, 8, 8]"."""
     (dtype, sizes), (_, right) = (re.fullmatch(r"(\w+)(\[.*\])", text).groups() for text in (expected, given))
     mine, theirs = (text.count(",") + 1 for text in (sizes, right))
     if mine != theirs:

@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 import os
 import re
+import textwrap
 import warnings
 
 import pytest
@@ -131,6 +132,9 @@ def test_build_grade_repair_and_report(own, tmp_path, course_folder, capsys):
         assert "BEGIN SOLUTION" in (tmp_path / kind / file).read_text()
     theirs = answered({"tide": RIGHT}, nb.read(own / "17_tide.ipynb"))
     nb.write(tmp_path / "class/ada/17_tide.ipynb", theirs)
+    marks = tmp_path / "marks.csv"
+    words = ["exercises", "grade", "--trust", str(tmp_path / "class"), "--jobs", "1", "--out", str(marks)]
+    assert cli.main(words) == 0 and ",17,tide,2,2,right," in marks.read_text()
     assert cli.main(["exercises", "repair", str(tmp_path / "class/ada")]) == 0
     assert RIGHT.splitlines()[0] in (tmp_path / "class/ada/17_tide.repaired.ipynb").read_text()
     check("tide", right)
@@ -165,6 +169,16 @@ def test_new_exercise_runs_and_its_check_is_proved(own, capsys):
     assert cli.main(["exercises", "try", str(own / "ebb.py")]) == 0
     out = capsys.readouterr().out
     assert "5 of 5 wrong answers get their own hint" in out and "3 of 3 mutants of the solution are caught" in out
+
+
+def test_guide_shows_what_is_printed(own, capsys):
+    page = (course.checkout() / "docs/teaching/own-exercises.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert cli.main(["exercises", "new", "mean_error"]) == 0
+    (own / "tide.py").unlink()
+    capsys.readouterr()
+    assert cli.main(["exercises", "try", "mean_error"]) == 0
+    assert capsys.readouterr().out.strip() == textwrap.dedent(block).strip().replace("17.1", "17.2")
 
 
 @pytest.mark.parametrize(

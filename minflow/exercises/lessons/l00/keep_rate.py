@@ -134,6 +134,20 @@ def best_rate(losses):
     return lowest(losses, lambda values: sum(values[-10:-1]) / len(values[-10:-1]))
 
 
+NUMBER = ("Count the losses at the end of each curve: how many does your mean take?",
+          "`values[-10:]` are the last ten.")
+
+
+@exercise.wrong("nine losses", *NUMBER)
+def best_rate(losses):
+    return lowest(losses, lambda values: last_ten(values[-9:]))
+
+
+@exercise.wrong("eleven losses", *NUMBER)
+def best_rate(losses):
+    return lowest(losses, lambda values: sum(values[-11:]) / len(values[-11:]))
+
+
 LOSS = ("You return a loss. Which *rate* had it?",
         "Go through `losses.items()` and keep two things: the lowest mean, and its rate.")
 
@@ -341,6 +355,8 @@ def cases(rng):
     yield case({0.5: loss_curve(0.9, 0.3), 5.0: [0.2, 0.1, *[nan] * 18]}, text="5.0 begins low and ends in NaN")
     yield case({1.0: [0.5] * 19 + [8.0], 0.1: loss_curve(2.0, 0.9)},
                text="1.0 ends at 0.5, but with one loss of 8; 0.1 ends at 0.9")
+    yield case({1.0: [0.9] * 10 + [9.0] + [0.1] * 9, 0.1: [0.5] * 20, 0.3: [0.9] * 9 + [9.0] + [0.3] * 10},
+               text="1.0 has a loss of 9 as the first of its last ten, 0.3 has one just before its last ten")
     yield case({5.0: [2.0] * 10 + [0.2] * 5 + [nan] + [0.2] * 4, 0.5: loss_curve(0.9, 0.3)},
                text="5.0 has one NaN among its last ten losses")
     yield case({2.0: [7e200] * 12, 0.1: [9e200] * 10 + [3e200] * 25, 0.5: [5e200] * 3},

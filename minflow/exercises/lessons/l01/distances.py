@@ -169,6 +169,13 @@ def distances(x, y):
     return (x**2).sum(1)[:, None] - (y**2).sum(1)
 
 
+@exercise.wrong("products",
+                "You multiply the points. A distance begins with a difference.",
+                "First the difference of each pair of points, then its square, then the sum.")
+def distances(x, y):
+    return x @ y.transpose(0, 1)
+
+
 @exercise.wrong("sum of squares",
                 "You add the squares of both points. A distance depends on their difference alone.",
                 "From (10, 0) to (11, 0) it is as far as from (0, 0) to (1, 0). Subtract first, then square.")

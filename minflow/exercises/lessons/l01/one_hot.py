@@ -137,6 +137,13 @@ def one_hot(labels, k):
     return (labels[:, None] >= flow.arange(k)).float()
 
 
+@exercise.wrong("from the label on",
+                "There are several ones in a row. Only one class is *equal* to the label.",
+                "`<=` is true for all classes from the label on. Use `==`.")
+def one_hot(labels, k):
+    return (labels[:, None] <= flow.arange(k)).float()
+
+
 @exercise.wrong("no new axis",
                 "Each label meets only the class beside it. Each should meet *all* classes.",
                 "Make the labels a column: `labels[:, None]`. Then the row of classes stretches over it.")

@@ -220,6 +220,17 @@ def fit_line(x, y, rate, steps):
     return walk(*(flow.from_numpy(one) for one in flow.data.points("line", n=20)), rate, steps)
 
 
+@exercise.wrong("slopes swapped",
+                "w moves by the slope of b, and b by that of w. Which slope has the factor x?",
+                "A nudge of w moves each error by x times as much, so the slope of *w* has the factor x.")
+def fit_line(x, y, rate, steps):
+    w, b = 0.0, 0.0
+    for step in range(steps):
+        error = w * x + b - y
+        w, b = w - rate * 2 * error.mean(), b - rate * 2 * (error * x).mean()
+    return w, b
+
+
 @exercise.wrong("b sees the new w",
                 "Your w is right after the first step, your b is not. At which w did you compute its slope?",
                 "Both slopes belong to one place. Compute both first, then move both.")

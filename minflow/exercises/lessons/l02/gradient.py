@@ -218,6 +218,13 @@ def gradient(f, w, h=1e-3):
     return [-one for one in slopes_at(f, w, h)]
 
 
+@exercise.wrong("rise only",
+                "That is how much f rises. How much is it *per* unit of the knob?",
+                "Divide each rise by how far apart your two places are.")
+def gradient(f, w, h=1e-3):
+    return [one * 2 * h for one in slopes_at(f, w, h)]
+
+
 @exercise.wrong("in reverse",
                 "The slopes are right, but in reverse. The first entry belongs to w[0].",
                 "`slopes.append(...)` adds at the end, `slopes.insert(0, ...)` at the beginning.")

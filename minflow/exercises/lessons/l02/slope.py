@@ -76,6 +76,13 @@ def slope(f, x, h=1e-3):
     return (f(x + h) - f(x - h)) / 2
 
 
+@exercise.wrong("one side, half",
+                "You look to the right alone, but divide by the distance of *both* sides. Which two places?",
+                "From x - h to x + h the distance is 2 * h.")
+def slope(f, x, h=1e-3):
+    return (f(x + h) - f(x)) / (2 * h)
+
+
 @exercise.wrong("left side",
                 "You look to the left alone, and the error is about as large as h. Look to both sides.",
                 "From x - h to x is one side. Walk from x - h to x + h.")

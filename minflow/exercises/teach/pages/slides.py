@@ -152,24 +152,24 @@ def standalone_page(notebook: Any, title: str) -> str:
 
 
 def blocks(cell: Any) -> list[dict[str, Any]]:
-    """Parts of a cell that may be on different slides: paragraphs of Markdown, the code, the outputs."""
+    """Parts of a cell that may be on different slides: paragraphs of Markdown, the code, each output."""
     if cell.cell_type == "markdown":
         sources = [cell.source] if re.search(r"```|<", cell.source) else re.split(r"\n{2,}", cell.source)
         return [{**cell, "source": source} for source in sources]
     if not cell.get("outputs"):
         return [cell]
-    return [{**cell, "outputs": []}, cell]
+    return [{**cell, "outputs": []}, *({**cell, "outputs": [output]} for output in cell.outputs)]
 
 
 def is_output(cell: Any) -> bool:
-    """True if a block is the outputs of a cell, without its code."""
+    """True if a block is an output of a cell, without its code."""
     return bool(cell.get("outputs"))
 
 
 def height(cell: Any) -> float:
     """Estimated height of a block."""
     if is_output(cell):
-        return min(sum(output_height(output) for output in cell.outputs), MOST_OUTPUT)
+        return min(output_height(cell.outputs[0]), MOST_OUTPUT)
     lines = cell.source.splitlines()
     if cell.cell_type == "code":
         return min(22 * len(lines) + 26, ROOM)
@@ -181,7 +181,7 @@ def height(cell: Any) -> float:
 def output_height(output: Any) -> float:
     """Estimated height of an output."""
     data = output.get("data", {})
-    text = output.get("text", "") if output.output_type == "stream" else data.get("text/plain", "")
+    text = output.get("text") or "\n".join(output.get("traceback", ())) or data.get("text/plain", "")
     return (
         MOST_OUTPUT if {"text/html", "image/png", "image/svg+xml"} & set(data) else 22.0 * len(text.splitlines()) + 10
     )
@@ -248,7 +248,8 @@ pre, code {{ font: .8em/1.4 ui-monospace, monospace; }}
 pre {{ margin: 0; font-size: calc(.8em * var(--scale)); }}
 .highlight {{ flex: none; max-width: 100%; overflow-x: auto; box-sizing: border-box; background: #f6f8fa;
   padding: .4em .8em; border-radius: 6px; }}
-.output_subarea {{ flex: 0 1 auto; min-height: 0; max-width: 100%; overflow: auto; }}
+.output_subarea {{ flex: 0 20 auto; min-height: 0; max-width: 100%; overflow: auto; }}
+.output_stream, .output_text {{ flex-shrink: 1; }}
 .output_subarea pre {{ font-size: .8em; }}
 .output_subarea img, .output_subarea svg {{ max-width: 100%; max-height: 42vh; width: auto; }}
 .alone img, .alone svg {{ max-height: 74vh; }}

@@ -142,7 +142,7 @@ def changed(name: str, key: str, known: Family, change: Change) -> Exercise:
     from ..registry import find
 
     base = find(name)
-    module = sys.modules[(base.make_cases or base.draw_object).__module__]  # type: ignore[union-attr]
+    module = sys.modules[(base.make_cases or base.draw_object).__module__]
     source = edited(Path(module.__file__).read_text(encoding="utf-8"), base, change)  # type: ignore[arg-type]
     created = types.ModuleType(f"{module.__name__}_{key}", module.__doc__)
     created.__package__, created.__file__ = module.__package__, f"<{name}_{key}>"
@@ -156,11 +156,9 @@ def changed(name: str, key: str, known: Family, change: Change) -> Exercise:
     result.wrongs = [fresh(wrong, change) for wrong in result.wrongs if wrong.name not in change.without]
     if change.redo:
         result.other_solutions = [change.redo(answer) for answer in result.other_solutions]
-    if result.make_cases is not None:
-        own_cases = result.make_cases
-        result.make_cases = functools.wraps(base.make_cases)(
-            lambda rng: cases_of(own_cases(rng), base, change, created)
-        )
+    own, theirs = result.make_cases, base.make_cases
+    if own is not None and theirs is not None:
+        result.make_cases = functools.wraps(theirs)(lambda rng: cases_of(own(rng), base, change, created))
     result.task = lambda: (
         say(known.task).format(answer=change.answer)
         + (f"\n\n{say(change.asks).format(**change.values)}" if change.asks else "")

@@ -134,7 +134,7 @@ def examples(exercise: Exercise) -> list[str]:
     """The first cases with their results, as lines of Markdown."""
     if exercise.make_cases is None:
         return []
-    lines = []
+    lines: list[str] = []
     for case in exercise.make_cases(np.random.default_rng(0)):
         if case.hidden or case.run is not None or len(lines) == EXAMPLES:
             continue
@@ -197,12 +197,17 @@ def rubric(exercise: Exercise, partial: dict[str, float]) -> str:
 def read_release(path: Path) -> dict[str, Any]:
     """Read a notebook that a teacher gave out; the exercises of an exam get the partial points that it states.
 
-    Raises NotebookError.
+    Raises NotebookError, also if another version of minflow wrote the exam with another question.
     """
     result = nb.read(path)
     about = result["metadata"].get("minflow")
     exam = about.get("exam") if isinstance(about, dict) else None
     if isinstance(exam, dict):
+        sources = "\n".join(cell["source"] for cell in result["cells"])
         for exercise in nb.exercises_of(result):
+            if cells.solved_cell(exercise.name) not in sources:
+                raise nb.NotebookError(
+                    say("the solution of {name} has changed: use the version that wrote the exam", name=exercise.name)
+                )
             exercise.partial = exam["partial"].get(exercise.name, {})
     return result

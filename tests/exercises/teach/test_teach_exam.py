@@ -116,6 +116,17 @@ def test_a_release_that_cannot_be_read(tmp_path, capsys):
     assert "key.ipynb: it is not JSON" in capsys.readouterr().err
 
 
+def test_an_exam_of_another_version_is_refused(tmp_path, capsys):
+    (student, teacher), (_, key) = written(tmp_path, 7, *NAMES)
+    name = nb.exercises_of(student)[1].name
+    for cell in teacher["cells"]:
+        if cell["id"] == nb.cell_id(name, "answer"):
+            cell["source"] = cell["source"].replace(cells.solved_cell(name), "slope_of_d = 7")
+    nb.write(key, teacher)
+    assert cli.main(["exercises", "grade", str(tmp_path / "student"), "--release", str(key)]) == 1
+    assert f"the solution of {name} has changed" in capsys.readouterr().err
+
+
 def test_examples_are_results_of_the_solution():
     exercise = find("slope_00000000")
     lines = exam.examples(exercise)

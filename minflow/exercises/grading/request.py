@@ -6,6 +6,8 @@ answer of the definition among them is an error. Read next: `worker.py`.
 
 from __future__ import annotations
 
+import functools
+import importlib
 import io
 import pickle
 import sys
@@ -17,6 +19,7 @@ from ..definition import Case, Exercise
 
 cloudpickle = import_optional("cloudpickle", "minflow exercises grade")
 
+DEFINITIONS = ("minflow.exercises.lessons", "minflow.exercises.inside", "minflow.exercises.exam")
 INSTALLED = ("minflow", "minflow.exercises")  # packages that exist in the process
 
 
@@ -29,12 +32,37 @@ class Pickler(cloudpickle.Pickler):
         for exercise in exercises:
             answers = [exercise.right, *exercise.other_solutions, *(wrong.answer for wrong in exercise.wrongs)]
             self.secrets |= {id(answer): exercise.name for answer in answers if callable(answer)}
+        self.shared = shared_objects()
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, Exercise) or id(obj) in self.secrets:
             name = self.secrets.get(id(obj)) or obj.name
             raise pickle.PicklingError(f"a case of {name} refers to an answer of its definition, or to the exercise")
+        if id(obj) in self.shared:
+            return attribute, self.shared[id(obj)]
+        if isinstance(obj, functools._lru_cache_wrapper):  # otherwise pickled by its name
+            return cached, (obj.__wrapped__, obj.cache_parameters())
         return super().reducer_override(obj)
+
+
+def shared_objects() -> dict[int, tuple[str, str]]:
+    """Objects of minflow's own classes that its modules hold, such as the current session: id -> (module, name)."""
+    modules = [(name, module) for name, module in list(sys.modules.items()) if name.partition(".")[0] == "minflow"]
+    return {
+        id(value): (name, key)
+        for name, module in modules
+        if not name.startswith(DEFINITIONS)
+        for key, value in list(vars(module).items())
+        if not isinstance(value, type) and type(value).__module__.startswith("minflow.")
+    }
+
+
+def attribute(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(module), name)
+
+
+def cached(function: Callable, parameters: dict[str, Any]) -> Callable:
+    return functools.lru_cache(**parameters)(function)
 
 
 def dump_cases(exercise: Exercise, cases: Iterable[Case]) -> bytes:

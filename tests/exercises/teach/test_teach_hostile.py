@@ -266,6 +266,7 @@ def test_a_class_of_hostile_submissions(class_folder, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "course",
         "marks.csv",
+        "marks.feedback",
         "secret.txt",
         "submitted",
         "teacher.sock",

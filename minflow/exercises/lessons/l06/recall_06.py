@@ -7,7 +7,7 @@ exercise = recall(
     ("A moved digit", "b",
      "Question 1: lesson 05. A convolution uses the same few weights at every place of the image."),
     ("The tape's slopes", "a",
-     "Question 2: lesson 03. One way back gives the slopes of all knobs; nudging needs two runs for each."),
+     "Question 2: lesson 03. One backward pass gives the slopes of all knobs; nudging needs two runs for each."),
     ("A mixed-up pair", "c",
      "Question 3: lesson 00, mixed_up. Rows are the truth, columns what was read; off the diagonal it was wrong."),
 )

@@ -48,7 +48,7 @@ def rule(g, x):
 
 @exercise.wrong("sigmoid alone",
                 "You nudge one x and hold the other: x is in the formula twice.",
-                "Two ways lead from x to the result, and where ways meet, slopes add. The second goes through sigmoid.")
+                "Two paths lead from x to the result, and where paths meet, slopes add. One goes through sigmoid.")
 def rule(g, x):
     return g * x.sigmoid()
 

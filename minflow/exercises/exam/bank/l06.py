@@ -107,18 +107,24 @@ vary(
             "labels_first",
             "A batch is the pair `(y part, x part)`: the labels first.",
             edits={"yield x[chosen], y[chosen]": "yield y[chosen], x[chosen]"},
-            undo=lambda answer: lambda *data: (swapped(pair) for pair in answer(*data)),
-            redo=lambda answer: lambda *data: (swapped(pair) for pair in answer(*data)),
+            undo=lambda answer: lambda *data: each(swapped, answer(*data)),
+            redo=lambda answer: lambda *data: each(swapped, answer(*data)),
         ),
         Change(
             "batches_in_dicts",
             'A batch is a dict with the keys "x" and "y".',
             edits={"yield x[chosen], y[chosen]": 'yield {"x": x[chosen], "y": y[chosen]}'},
-            undo=lambda answer: lambda *data: (as_pair(batch) for batch in answer(*data)),
-            redo=lambda answer: lambda *data: (as_dict(pair) for pair in answer(*data)),
+            undo=lambda answer: lambda *data: each(as_pair, answer(*data)),
+            redo=lambda answer: lambda *data: each(as_dict, answer(*data)),
         ),
     ],
 )
+
+
+def each(change, batches):
+    """Change the batches one by one; a list stays a list."""
+    changed = (change(batch) for batch in batches)
+    return changed if hasattr(batches, "__next__") else list(changed)
 
 
 def swapped(pair):
@@ -141,6 +147,6 @@ vary(
         Change("error_rate", "Return the share of x that the model reads *wrongly*, a float.", result="1 - ({})",
                without=("count",), stale="mistakes|wrong"),
         Change("score_in_percent", "Return how many percent of x the model reads correctly, a float.",
-               result="100 * ({})"),
+               result="100 * ({})", without=("percent",)),
     ],
 )

@@ -19,7 +19,6 @@ from ..definition import Case, Exercise
 
 cloudpickle = import_optional("cloudpickle", "minflow exercises grade")
 
-DEFINITIONS = ("minflow.exercises.lessons", "minflow.exercises.inside", "minflow.exercises.exam")
 INSTALLED = ("minflow", "minflow.exercises")  # packages that exist in the process
 
 
@@ -51,7 +50,7 @@ def shared_objects() -> dict[int, tuple[str, str]]:
     return {
         id(value): (name, key)
         for name, module in modules
-        if not name.startswith(DEFINITIONS)
+        if not name.startswith("minflow.exercises")
         for key, value in list(vars(module).items())
         if not isinstance(value, type) and type(value).__module__.startswith("minflow.")
     }

@@ -138,9 +138,9 @@ def train(x, y, weights, steps, rate):
 
 # ---- the same by hand, with one difference for each mistake ---------------------------------------------------------
 
-def by_hand(x, y, weights, steps, rate, *, bias=lambda g: g.sum(0), count=len, kept=0.0, sign=-1, late=False,
-            own=True, memory=None):
-    """Train without a tape. kept: share of the previous gradient that is not cleared."""
+def by_hand(x, y, weights, steps, rate, *, bias=lambda g: g.sum(0), weight=lambda x, g: x.T @ g, count=len, kept=0.0,
+            sign=-1, late=False, own=True, memory=None):
+    """Train without a tape. bias, weight: their gradients. kept: share of the previous gradient that is not cleared."""
     w = [one.copy() for one in weights] if own else weights
     old, losses, n = [0.0] * 6, [], len(x)
     for _ in range(steps + late):
@@ -156,7 +156,7 @@ def by_hand(x, y, weights, steps, rate, *, bias=lambda g: g.sum(0), count=len, k
         g1 = g2 @ w[2].T * (1 - a**2)
         if memory is not None:
             memory.append((a, b, scores, g1, g2, g3, *w))
-        now = [x.T @ g1, bias(g1), a.T @ g2, bias(g2), b.T @ g3, bias(g3)]
+        now = [weight(x, g1), bias(g1), weight(a, g2), bias(g2), weight(b, g3), bias(g3)]
         old = [new + kept * before for new, before in zip(now, old)]
         for i in range(6):
             if own:
@@ -291,6 +291,101 @@ def train(x, y, weights, steps, rate):
                 "a sum over the n rows.")
 def train(x, y, weights, steps, rate):
     raise ValueError("matmul: the shapes do not fit")
+
+
+@exercise.wrong("one sum for all biases",
+                "All biases of a layer get the same gradient: `g.sum()` adds up everything. Each has its own column.",
+                "The bias is used once in each row: add up the rows, axis 0.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, bias=lambda g: g.sum())
+
+
+@exercise.wrong("biases stay",
+                "The weights move, and the biases stay as they are. All six are knobs.",
+                "Go through `knobs`.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, bias=lambda g: 0 * g.sum(0))
+
+
+@exercise.wrong("weights stay",
+                "The biases move, and the weights stay as they are: they get no gradient.",
+                "The second of the two products goes to w.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, weight=lambda x, g: 0 * (x.T @ g))
+
+
+@exercise.wrong("divided once more",
+                "The weights move too little: the division by the number of points is in g already.",
+                "`self.data.T @ g`, and nothing else.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate, weight=lambda x, g: x.T @ g / len(g))
+
+
+@exercise.wrong("two steps",
+                "Each step is twice as long as it should be. How often do you move a knob?",
+                "Once in each step, by rate times its slope.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, 2 * rate)
+
+
+@exercise.wrong("rate of 0.1",
+                "The rate is fixed in yours. Which one is given in this case?",
+                "`rate`")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, 0.1)
+
+
+@exercise.wrong("losses alone",
+                "You return the losses only. The trained weights belong to the result too.",
+                "`return losses, [knob.data for knob in knobs]`, as it was.")
+def train(x, y, weights, steps, rate):
+    return by_hand(x, y, weights, steps, rate)[0]
+
+
+SHAPES = ("Two shapes do not fit: in one of your products, or in the gradient of the bias. Write the shapes of g, x, w "
+          "and the bias under each other.",
+          "The gradient of w has its shape, (in, out): x.T is (in, n), g is (n, out). That of a bias is (out,): a sum "
+          "over the n rows.")
+
+
+@exercise.wrong("shapes that do not fit", *SHAPES)
+def train(x, y, weights, steps, rate):
+    return np.zeros((2, 2)) * np.zeros((3, 2))
+
+
+@exercise.wrong("products that do not fit", *SHAPES)
+def train(x, y, weights, steps, rate):
+    return np.zeros((3, 2)) @ np.zeros((3, 2))
+
+
+@exercise.wrong("attribute of a tensor",
+                "The error says which attribute is missing. An Array has `data`, `grad` and `inputs`. Its `data` "
+                "and `grad` are numbers or arrays of NumPy.",
+                "`w.data.T`, `self.data.T`; and `knob.grad = 0.0` clears a slope.")
+def train(x, y, weights, steps, rate):
+    class Array:
+        pass
+
+    return Array().T
+
+
+NONE = ("A slope is None: one of the open places returns None, or you clear a grad to None. It must be a number.",
+        "0.0 is a cleared slope.")
+
+
+@exercise.wrong("None cleared", *NONE)
+def train(x, y, weights, steps, rate):
+    return None + np.zeros(2)
+
+
+@exercise.wrong("an Array moved",
+                "`knob` is an Array, which knows no minus. The numbers are in its `data`.",
+                "`knob.data = knob.data - ...`")
+def train(x, y, weights, steps, rate):
+    class Array:
+        pass
+
+    return Array() - 1.0
 
 
 # ---- what is asked --------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """14.1 swish_rule: the gradient of a new operation."""
 
+import math
+
 import numpy as np
 
 import minflow as flow
@@ -115,6 +117,123 @@ def rule(g, x):
                 "Two ways lead from x to the result: the x in front, and the one inside the sigmoid.")
 def rule(g, x):
     return g * x * x.sigmoid()
+
+
+@exercise.wrong("operation itself",
+                "That is the operation itself, and g is not in it. The rule needs the slope, times g.",
+                "Two ways lead from x to the result: the x in front, and the one inside the sigmoid.")
+def rule(g, x):
+    return x * x.sigmoid()
+
+
+@exercise.wrong("g times the first term only",
+                "g is multiplied by the first term only: the product comes before the sum.",
+                "Put the whole slope in brackets.")
+def rule(g, x):
+    s = x.sigmoid()
+    return g * s + x * s * (1 - s)
+
+
+@exercise.wrong("terms subtracted",
+                "Two ways lead from x to the result. Do their slopes subtract where they meet?",
+                "They add.")
+def rule(g, x):
+    s = x.sigmoid()
+    return g * (s - x * s * (1 - s))
+
+
+@exercise.wrong("second term without x",
+                "The way through the sigmoid is too steep. Hold the x in front still: what multiplies the sigmoid?",
+                "The slope of the sigmoid, times the x in front.")
+def rule(g, x):
+    s = x.sigmoid()
+    return g * (s + s * (1 - s))
+
+
+@exercise.wrong("x times the slope",
+                "There is one x too many: at 0 your slope is 0. Nudge x there: does the result stay as it is?",
+                "The slope is a sum of two terms, and x is in one of them.")
+def rule(g, x):
+    s = x.sigmoid()
+    return g * x * (s + x * s * (1 - s))
+
+
+@exercise.wrong("x for the sigmoid",
+                "`s * (1 - s)` is right if s is the sigmoid of x. In yours it is x itself.",
+                "`s = x.sigmoid()`")
+def rule(g, x):
+    return g * x * (1 - x)
+
+
+@exercise.wrong("slope of tanh",
+                "That is the rule of tanh. The operation here is x times its sigmoid.",
+                "The slope of the sigmoid s is `s * (1 - s)`.")
+def rule(g, x):
+    t = x.tanh()
+    return g * (1 - t * t)
+
+
+@exercise.wrong("g added",
+                "You add g. What does a slope do with what comes back from the result?",
+                "Multiply along the way: the slope of your operation, times g.")
+def rule(g, x):
+    s = x.sigmoid()
+    return g + s + x * s * (1 - s)
+
+
+@exercise.wrong("summed up",
+                "You return one number. Each x has a slope of its own: the gradient has the shape of x.",
+                "No `sum`.")
+def rule(g, x):
+    s = x.sigmoid()
+    return (g * (s + x * s * (1 - s))).sum()
+
+
+@exercise.wrong("an array",
+                "The numbers are right, but they are an array of NumPy. The tape needs a tensor.",
+                "Write the rule in the engine's operations on x itself: no numpy.")
+def rule(g, x):
+    return expected_gradient(g.numpy(), x.detach().numpy())
+
+
+@exercise.wrong("two gradients",
+                "You return two things. There is one x, and both ways lead to it.",
+                "Where ways meet, slopes add: return the sum.")
+def rule(g, x):
+    s = x.sigmoid()
+    return g * s, g * x * s * (1 - s)
+
+
+@exercise.wrong("nudges",
+                "That is nearly right: a nudge gives a slope to a few digits only. A rule is exact.",
+                "The slope of a product: slope of one times the other, plus one times the slope of the other.")
+def rule(g, x):
+    h = 1e-4
+    return g * (((x + h) * (x + h).sigmoid() - x * x.sigmoid()) / h)
+
+
+@exercise.wrong("sigmoid off the tape",
+                "The gradient is right, but the gradient of your gradient is not: the sigmoid is off the tape.",
+                "No `detach`: then the way through the sigmoid counts too.")
+def rule(g, x):
+    s = x.sigmoid().detach()
+    return g * (s + x * s * (1 - s))
+
+
+ONE = ("x has several elements here. `math.exp`, `float` and `.item()` take one number.",
+       "`x.sigmoid()` works on all elements at once.")
+
+
+@exercise.wrong("exp of math", *ONE)
+def rule(g, x):
+    s = 1 / (1 + math.exp(-x))
+    return g * (s + x * s * (1 - s))
+
+
+@exercise.wrong("a single number", *ONE)
+def rule(g, x):
+    s = x.sigmoid().item()
+    return g * (s + x * s * (1 - s))
 
 
 def sigmoid(x):

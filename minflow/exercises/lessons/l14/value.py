@@ -66,7 +66,7 @@ class Value:
     """Uses functions that pass slopes on, and visits each node twice."""
 
     def __init__(self, data):
-        self.data, self.grad, self.inputs, self.pass_on = data, 0.0, [], lambda: None
+        self.data, self.grad, self.inputs, self.pass_on = data, 0.0, (), lambda: None
 
     def result(self, data, inputs, pass_on):
         result = type(self)(data)
@@ -82,7 +82,7 @@ class Value:
             self.grad += g
             other.grad += g
 
-        return self.result(self.data + other.data, [self, other], pass_on)
+        return self.result(self.data + other.data, (self, other), pass_on)
 
     def __mul__(self, other):
         if not isinstance(other, type(self)):
@@ -92,7 +92,7 @@ class Value:
             self.grad += g * other.data
             other.grad += g * self.data
 
-        return self.result(self.data * other.data, [self, other], pass_on)
+        return self.result(self.data * other.data, (self, other), pass_on)
 
     def __radd__(self, other):
         return self + other
@@ -106,7 +106,7 @@ class Value:
         def pass_on(g):
             self.grad += g * (1 - t**2)
 
-        return self.result(t, [self], pass_on)
+        return self.result(t, (self,), pass_on)
 
     def backward(self):
         order, seen, stack = [], set(), [(self, False)]
@@ -363,6 +363,140 @@ class Value(Base):
     __radd__ = __add__
 
 
+@exercise.wrong("lists for tuples",
+                "Your `inputs` are lists. The table asks for a tuple.",
+                "`(self, other)`, in round brackets; one alone is `(self,)`.")
+class Value(Base):
+    def __init__(self, data, inputs=(), slopes=(), op=""):
+        super().__init__(data, list(inputs), slopes, op)
+
+
+@exercise.wrong("results as lists",
+                "Your `inputs` are lists. The table asks for a tuple.",
+                "`(self, other)`, in round brackets; one alone is `(self,)`.")
+class Value(Base):
+    def __init__(self, data, inputs=(), slopes=(), op=""):
+        super().__init__(data, list(inputs) if inputs else (), slopes, op)
+
+
+@exercise.wrong("each value once for each way",
+                "The slope of a value is passed on again whenever something new arrives, so the old part counts twice.",
+                "Each value passes on its slope once, after all its users have added theirs: that is what the order "
+                "is for.")
+class Value(Base):
+    def backward(self):
+        self.grad, waiting = 1.0, [self]
+        for _ in range(10_000):  # with 40 diamonds in a row it would never end
+            if waiting:
+                one = waiting.pop(0)
+                one.speak()
+                waiting += one.inputs
+
+
+@exercise.wrong("children first",
+                "Your walk begins at the wrong end: at the beginning of the program, the slopes have not arrived yet.",
+                "From the last value back: the reversed order.")
+class Value(Base):
+    def backward(self):
+        slopes = dict.fromkeys(self.order(), 0.0)
+        slopes[self] = 1.0
+        for value in self.order()[::-1]:
+            value.grad += slopes[value]
+            for one, slope in zip(value.inputs, value.slopes):
+                slopes[one] += slope * slopes[value]
+
+
+@exercise.wrong("only the direct inputs",
+                "Only the direct inputs get a slope. Those that they were computed from get one too.",
+                "Walk on: from each value to its inputs.")
+class Value(Base):
+    def backward(self):
+        self.grad = 1.0
+        self.speak()
+
+
+@exercise.wrong("once for equal inputs",
+                "In v + v the value v is used twice, and each use brings a slope. Yours counts one of them.",
+                "A dict and a set hold each value once. Go through `inputs` itself.")
+class Value(Base):
+    def speak(self):
+        for one, slope in dict(zip(self.inputs, self.slopes)).items():
+            one.grad += slope * self.grad
+
+
+@exercise.wrong("tanh without a rule",
+                "The slope of tanh is 1 in yours, everywhere. At 3 the curve is nearly flat.",
+                "With t for the result it is 1 - t*t.")
+class Value(Base):
+    def tanh(self):
+        return type(self)(math.tanh(self.data), (self,), (1.0,))
+
+
+@exercise.wrong("tanh of the value",
+                "`math.tanh` takes a plain number. Which part of a Value is that?",
+                "`math.tanh(self.data)`")
+class Value(Base):
+    def tanh(self):
+        return type(self)(math.tanh(self), (self,), (0.0,))
+
+
+@exercise.wrong("tanh gives a number",
+                "`tanh` returns a plain number, which remembers nothing. It should be a new Value.",
+                "A Value of the number, with `(self,)` as its inputs.")
+class Value(Base):
+    def tanh(self):
+        return math.tanh(self.data)
+
+
+@exercise.wrong("inputs forgotten in *",
+                "The result of * does not know its inputs, so the walk ends there.",
+                "Give the new Value `(self, other)` as its inputs, as + does.")
+class Value(Base):
+    def __mul__(self, other):
+        return type(self)(self.data * self.lifted(other).data)
+
+    __rmul__ = __mul__
+
+
+@exercise.wrong("inputs forgotten with plain numbers",
+                "If the other one is a plain number, the result does not know its inputs: the walk ends there.",
+                "Make a value of the number first; then there is only one case.")
+class Value(Base):
+    def __mul__(self, other):
+        if isinstance(other, Right):
+            return super().__mul__(other)
+        return type(self)(self.data * other)
+
+    __rmul__ = __mul__
+
+
+@exercise.wrong("changed in place",
+                "`a * b + a` changes a itself: the old number is lost. The result should be a *new* Value.",
+                "`return Value(...)`, and leave `self.data` as it is.")
+class Value(Base):
+    def __add__(self, other):
+        self.data += self.lifted(other).data
+        return self
+
+    def __mul__(self, other):
+        self.data *= self.lifted(other).data
+        return self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+@exercise.wrong("grad without a number",
+                "At first `grad` is None in yours. It should be 0.0: to None nothing can be added.",
+                "`self.grad = 0.0` in `__init__`.")
+class Value(Base):
+    def __init__(self, data, inputs=(), slopes=(), op=""):
+        super().__init__(data, inputs, slopes, op)
+        self.grad = None
+
+    def backward(self):
+        self.grad += 1.0
+
+
 Value = Right  # the class that the solution's own code refers to
 
 
@@ -388,6 +522,12 @@ def remembered(Value, f):
     a, b = Value(3.0), Value(2.0)
     inputs = f(a, b).inputs
     return [any(one is other for other in inputs) for one in (a, b)]
+
+
+def kind_of_inputs(Value, f):
+    """The type of `inputs`: of a value that was given, and of a result."""
+    a, b = Value(3.0), Value(2.0)
+    return [type(one.inputs).__name__ for one in (a, f(a, b))]
 
 
 def of_itself(Value, x):
@@ -467,6 +607,8 @@ def drawn(rng):
 def cases(rng):
     yield case(lambda a, b: a * b + a, 3.0, 2.0, run=result, expected=9.0, text="a = 3, b = 2: the data of a * b + a")
     yield case(lambda a, b: a * b, run=remembered, expected=[True, True], text="are a and b in (a * b).inputs?")
+    yield case(lambda a, b: a * b, run=kind_of_inputs, expected=["tuple", "tuple"],
+               text="the types of a.inputs and (a * b).inputs")
     yield case(5.0, run=of_itself, expected=1.0, text="after backward of d = 5 * 2: the grad of d itself")
     yield asks(lambda a, b: a + b, 3.0, 2.0, text="a = 3, b = 2, backward of a + b: the grads of a and b")
     yield asks(lambda a, b: a * b, 3.0, 2.0, text="a = 3, b = 2, backward of a * b: the grads of a and b")

@@ -11,6 +11,8 @@ from pages import NODE, PLAYWRIGHT, SHOTS, shots_folder
 from minflow.exercises.teach import notebook as nb
 from minflow.exercises.teach.pages import slides
 
+pytestmark = pytest.mark.browser
+
 
 def overflowing(browser, page, tmp_path):
     """Count of slides, and number, height and width of those that do not fit."""

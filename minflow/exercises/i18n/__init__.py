@@ -58,11 +58,11 @@ def jupyterlab_language() -> str:
     paths = sys.modules.get("jupyter_core.paths")  # imported by every kernel
     if paths is None:
         return ""
-    top = os.environ.get("JUPYTERLAB_SETTINGS_DIR") or os.path.join(paths.jupyter_config_dir(), "lab", "user-settings")
-    file = Path(top, "@jupyterlab", "translation-extension", "plugin.jupyterlab-settings")
     try:
+        top = os.environ.get("JUPYTERLAB_SETTINGS_DIR") or Path(paths.jupyter_config_dir(), "lab", "user-settings")
+        file = Path(top, "@jupyterlab", "translation-extension", "plugin.jupyterlab-settings")
         found = re.search(r'^\s*"locale"\s*:\s*"([\w-]+)"', file.read_text(encoding="utf-8"), re.MULTILINE)
-    except (OSError, UnicodeError):
+    except (OSError, UnicodeError, RuntimeError):  # RuntimeError: the user has no home
         return ""
     return found.group(1) if found else ""
 

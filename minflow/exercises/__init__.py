@@ -6,12 +6,14 @@ exercise. `Speedup` says what repeated measurements show, `agreement` how closel
 
 import sys
 
+from ..views import words
 from .agreement import agreement as agreement
 from .checker import WrongAnswer as WrongAnswer, check as check, draw as draw, hint as hint
-from .i18n import language
+from .i18n import language, say_in_picture
 from .i18n.fonts import use_fonts
 from .progress import progress as progress
 from .speedup import Speedup as Speedup, least as least
 
 if "ipykernel" in sys.modules:  # in a notebook, whose pictures have words
     use_fonts(language())
+    words.translate_by(say_in_picture)

@@ -7,10 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
+from minflow_widgets import figures
 
 from minflow.exercises import i18n
 from minflow.exercises.i18n import po
 from minflow.exercises.i18n.fonts import use_fonts
+from minflow.views import words
 
 
 @pytest.fixture
@@ -41,6 +43,37 @@ def test_bad_translations_stay_english(chinese):
     assert i18n.say("Wrong.") == "Wrong."  # its translation is of an older text
     assert i18n.say("{n} cases", n=4) == "4 cases"  # another name in braces
     assert i18n.say("{x}", x=5) == "5"  # not a format string
+
+
+def legend_of(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_pictures_speak_the_learners_language(monkeypatch):
+    pytest.importorskip("matplotlib")
+    assert legend_of(figures.line_and_points([0, 1], [1, 3], 1, 0)) == ["errors", "line", "points"]
+    monkeypatch.setenv("MINFLOW_LANG", "zh")
+    monkeypatch.setattr(words, "translation", i18n.say_in_picture)
+    ax = figures.line_and_points([0, 1], [1, 3], 1, 0)
+    assert legend_of(ax) == ["误差", "直线", "数据点"]  # and not 分数, the points of an exercise
+    assert ax.get_title() == "w = 1，b = 0：均方误差是 2.5"
+    assert figures.slope_at(abs, 1.0).get_title() == "从 0.5 到 1.5，走 1，升高 1：斜率 1"
+    walk = figures.landscape(lambda w, b: w * w + b * b, (-1, 1), (-1, 1), [(1, 0), (0.5, 0)])
+    assert walk.get_title().startswith("开始时损失 1，1 步之后 0.25") and legend_of(walk) == [
+        "最低处",
+        "起点",
+        "第 1 步",
+    ]
+    assert figures.confusion_matrix([0, 1], [0, 0]).get_title() == "2 个里对了 1 个 (50.0%)"
+
+
+@pytest.mark.parametrize("kernel, gives", [(True, "最低处"), (False, "lowest")])
+def test_only_notebooks_translate_pictures(kernel, gives):
+    start = "import sys, types; sys.modules['ipykernel'] = types.ModuleType('ipykernel'); " if kernel else ""
+    program = start + "import minflow.exercises; from minflow.views.words import say; print(ascii(say('lowest')))"
+    environment = {**os.environ, "MINFLOW_LANG": "zh"}
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
+    assert run.stdout.strip() == ascii(gives), run.stderr
 
 
 @pytest.mark.parametrize(

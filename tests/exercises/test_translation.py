@@ -53,6 +53,12 @@ def test_all_texts_of_the_checker_are_found():
     assert "one side" not in texts and all(where.startswith("exercises/") for where in texts.values())
 
 
+def test_all_words_of_pictures_are_found():
+    texts = pages.picture_texts()
+    assert texts["rise"] == "minflow_widgets/figures/lines.py" and texts["as text"] == "views/html/page.py"
+    assert "rise" not in pages.checker_texts()
+
+
 def test_all_texts_of_an_exercise_are_found():
     texts = list(pages.exercise_texts(registry.find("slope")))
     assert {
@@ -218,12 +224,13 @@ def work(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "course_lessons", dict)
     monkeypatch.setattr(pages, "checker_texts", dict)
     monkeypatch.setattr(pages, "exam_texts", dict)
+    monkeypatch.setattr(pages, "picture_texts", dict)
     for cache in (checks.glossary, checks.terms, i18n.languages):
         cache.cache_clear()
     (tmp_path / "words" / "zh").mkdir(parents=True)
     (tmp_path / "words" / "zh" / "not_yet.txt").write_text("# none\n")
     (tmp_path / "words" / "zh" / "glossary.tsv").write_text("loss\t损失\nwrong\t错\ttable\n", "utf-8")
-    for page in ("checker", "exam"):
+    for page in ("checker", "exam", "pictures"):
         (tmp_path / "words" / "zh" / f"{page}.po").write_text(po.write([], "zh"))
     (tmp_path / "course").mkdir()
     (tmp_path / "course" / "00_a.ipynb").write_text(ENGLISH, encoding="utf-8")

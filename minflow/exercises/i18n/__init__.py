@@ -1,8 +1,8 @@
 """Translations of the checker's texts: `say(text)` returns a text in the learner's language.
 
 The source language is English, in the code. Translations are PO files: `zh/checker.po` for the texts of the checker,
-`zh/l02.po` for the exercises of a lesson. They are read on first use in a language other than English, and updated by
-`minflow exercises translate`. Read next: `po.py`.
+`zh/l02.po` for the exercises of a lesson, `zh/pictures.po` for the words of pictures. They are read on first use in a
+language other than English, and updated by `minflow exercises translate`. Read next: `po.py`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,18 @@ def say(text: str, /, **values: Any) -> str:
 
     Returns English if the translation is missing, out of date, or has other names in braces.
     """
+    return translated(text, values, "*")
+
+
+def say_in_picture(text: str, /, **values: Any) -> str:
+    """`say` for a word of a picture, whose translation is in `pictures.po` alone: "points" are not marks there."""
+    return translated(text, values, "pictures")
+
+
+def translated(text: str, values: dict[str, Any], pages: str) -> str:
+    """The text in the learner's language, from the pages whose names match."""
     here = language()
-    result = text if here == "en" else catalog(here).get(text, text)
+    result = text if here == "en" else catalog(here, pages).get(text, text)
     if result is not text and values and placeholders(result) != placeholders(text):
         result = text
     return result.format(**values) if values else result
@@ -68,10 +78,10 @@ def jupyterlab_language() -> str:
 
 
 @functools.cache
-def catalog(language: str) -> dict[str, str]:
-    """English text -> translation, from all files of a language."""
+def catalog(language: str, pages: str = "*") -> dict[str, str]:
+    """English text -> translation, from the files of a language whose names match."""
     result: dict[str, str] = {}
-    for file in sorted((FOLDER / language).glob("*.po")):
+    for file in sorted((FOLDER / language).glob(f"{pages}.po")):
         for entry in po.read(file):
             if entry.current:
                 result.setdefault(entry.text, entry.translation)

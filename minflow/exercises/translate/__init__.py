@@ -1,7 +1,7 @@
 """`minflow exercises translate`: update and check translations, and build lessons from them.
 
 The source is English: notebooks (with the comments of their code and the strings that it shows), definitions of
-exercises, and `say("...")` in the checker. Each page has a PO file.
+exercises, and `say("...")` in the checker and in pictures. Each page has a PO file.
 Pages that may be incomplete are listed in `i18n/zh/not_yet.txt`. Read next: `pages.py`.
 """
 
@@ -17,6 +17,8 @@ from ..i18n import po
 from .checks import code_differences, differences, glossary
 from .notebook import changed_programs, code_texts, in_language
 from .pages import Page, all_pages, merge_entries
+
+FORMS = ("checker", "exam", "pictures")  # pages of texts with values in braces
 
 
 def not_yet(language: str) -> list[str]:
@@ -97,7 +99,9 @@ def translation_problems(page: Page, language: str) -> list[str]:
             lines = (
                 code_differences(entry.text, entry.translation, language)
                 if entry.text in in_code
-                else differences(entry.text, entry.translation, language, form=page.name in ("checker", "exam"))
+                else differences(
+                    entry.text, entry.translation, language, form=page.name in ("checker", "exam", "pictures")
+                )
             )
             term = entry.text.strip("*_ ")
             if entry.text in page.terms and not entry.translation.strip("*_ ").startswith(table.get(term, ("\n",))[0]):

@@ -17,12 +17,13 @@ from ..i18n import po
 from . import markdown, notebook
 
 PACKAGE = Path(__file__).resolve().parents[2]
+VIEWS, WIDGETS = PACKAGE / "views", PACKAGE.parent / "widgets" / "minflow_widgets"
 
 
 class Page(NamedTuple):
     """A page to translate.
 
-    name: "checker", "l02" or "02_downhill". file: its PO file. texts: English text -> where it is used.
+    name: "checker", "pictures", "l02" or "02_downhill". file: its PO file. texts: English text -> where it is used.
     terms: words that a lesson introduces. data: the lesson's notebook.
     """
 
@@ -44,6 +45,7 @@ def all_pages(language: str, notebooks: Path) -> list[Page]:
     result = [
         Page("checker", place / "checker.po", checker_texts()),
         Page("exam", place / "exam.po", exam_texts()),
+        Page("pictures", place / "pictures.po", picture_texts()),
     ]
     for lesson in registry.course_lessons():
         texts = merge_places(
@@ -102,12 +104,22 @@ def exam_texts() -> dict[str, str]:
 
 
 def checker_texts() -> dict[str, str]:
-    """Texts of all `say("...")` calls in the package -> the files that contain them."""
+    """Texts of all `say("...")` calls in the package, except in its pictures -> the files that contain them."""
+    return said_in(path for path in PACKAGE.rglob("*.py") if VIEWS not in path.parents)
+
+
+def picture_texts() -> dict[str, str]:
+    """Texts of all `say("...")` calls in pictures and widgets -> the files that contain them."""
+    return said_in([*VIEWS.rglob("*.py"), *WIDGETS.rglob("*.py")])
+
+
+def said_in(files: Iterable[Path]) -> dict[str, str]:
     found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(files):
         source = path.read_text(encoding="utf-8")
         if re.search(r"\bimport\b.*\bsay\b", source):
-            found += [(text, path.relative_to(PACKAGE).as_posix()) for text in literal_texts(source)]
+            place = path.relative_to(WIDGETS.parent if WIDGETS in path.parents else PACKAGE)
+            found += [(text, place.as_posix()) for text in literal_texts(source)]
     return merge_places(found)
 
 

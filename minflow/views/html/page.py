@@ -18,6 +18,7 @@ from ..draw.theme import PALE_RED, RED_TEXT
 from ..records.module import ModuleRecord, rows_of, rows_with_errors
 from ..text.listing import clean, count, cut, module_totals
 from ..text.trees import MAX_BYTES, outer_lines, outer_rows, within_limit
+from ..words import say
 from .script import lean, with_script
 
 RULE_COLOR = "rgba(125,133,144,.55)"  # color of borders and rules
@@ -65,9 +66,8 @@ def picture_card(svg: str, alt: str, text: str = "", live: bool = False, opened:
     if text:
         look = "color:inherit;background:transparent;margin:4px 0 0;overflow-x:auto;font-size:12px;line-height:1.35"
         pre = f'<pre style="{look}">{escape(text)}</pre>'
-        below = (
-            f'<details><summary style="cursor:pointer;font-size:12px;{FAINT_STYLE}">as text</summary>{pre}</details>'
-        )
+        fold = f'<summary style="cursor:pointer;font-size:12px;{FAINT_STYLE}">{say("as text")}</summary>'
+        below = f"<details>{fold}{pre}</details>"
     card = f'<div {NO_MATH} style="{CARD_STYLE}">{image}{below}</div>'
     packed = base64.b64encode(zlib.compress(opened.encode("utf-8", "replace"), 9)).decode() if opened else None
     return with_script(card, picture_script(), packed) if live else card

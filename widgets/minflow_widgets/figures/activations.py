@@ -10,6 +10,7 @@ from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 from minflow.views.text.tables import ruled_table
+from minflow.views.words import say
 
 from .drawing import (
     COLORS,
@@ -74,18 +75,30 @@ def activations(model: Any, x: Any, layer: str | None = None, *, first: int = DE
         raise DTypeError(f"activations: no layer {layer!r} ran", hint=hint)
     numbers = outputs[layer][-1].astype(np.float64)
     if numbers.ndim == 4:
-        tiles, what = numbers[0, :first], f"{numbers.shape[1]} channels of {numbers.shape[2]} x {numbers.shape[3]}"
-        what += f", the first {first}" if numbers.shape[1] > first else ""
-        what += f", for image 0 of {numbers.shape[0]}"
+        tiles, what = (
+            numbers[0, :first],
+            say(
+                "{n} channels of {height} x {width}",
+                n=numbers.shape[1],
+                height=numbers.shape[2],
+                width=numbers.shape[3],
+            ),
+        )
+        what += say(", the first {n}", n=first) if numbers.shape[1] > first else ""
+        what += say(", for image 0 of {n}", n=numbers.shape[0])
         columns = int(np.ceil(np.sqrt(len(tiles))))
     elif numbers.ndim == 2:
         tiles, columns = numbers[None, :first], 1
-        what = f"{numbers.shape[0]} samples (rows) x {numbers.shape[1]} features"
+        what = say(
+            "{samples} samples (rows) x {features} features", samples=numbers.shape[0], features=numbers.shape[1]
+        )
     else:
         hint = "(N, C, H, W) and (N, F) can be drawn"
         raise ShapeError(f"activations: {layer} gives shape {list(numbers.shape)}", hint=hint)
     what += f"; call {calls} of {calls}" if (calls := len(outputs[layer])) > 1 else ""
-    return draw_tiles(axes(ax, "activations()", (6.0, 5.0)), tiles, columns, f"{literal(layer)}: {what}", "activation")
+    return draw_tiles(
+        axes(ax, "activations()", (6.0, 5.0)), tiles, columns, f"{literal(layer)}: {what}", say("activation")
+    )
 
 
 def ranges(outputs: dict[str, list[np.ndarray]]) -> list[tuple[str, np.ndarray, float, int]]:
@@ -101,7 +114,10 @@ def ranges(outputs: dict[str, list[np.ndarray]]) -> list[tuple[str, np.ndarray, 
 
 
 def range_notes(zeros: float, bad: int) -> str:
-    return ", ".join(([f"{zeros:.0%} zeros"] if zeros >= 0.005 else []) + ([f"{bad} NaN or inf"] if bad else []))
+    return ", ".join(
+        ([say("{share:.0%} zeros", share=zeros)] if zeros >= 0.005 else [])
+        + ([say("{n} NaN or inf", n=bad)] if bad else [])
+    )
 
 
 def layer_label(name: str, calls: int) -> str:
@@ -121,10 +137,10 @@ def draw_ranges(outputs: dict[str, list[np.ndarray]], ax: Any) -> Any:
             look = {"va": "center", "color": theme.RED_TEXT if bad else theme.MUTED, "fontsize": 9, "bbox": PLATE_STYLE}
             ax.annotate(range_notes(zeros, bad), (1.02, y), xycoords=("axes fraction", "data"), **look)
     ax.set_yticks(range(len(rows)), [layer_label(name, len(outputs[name])) for name, *_ in rows], parse_math=False)
-    ax.set_title("what each layer gives", fontsize=10)
+    ax.set_title(say("what each layer gives"), fontsize=10)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.axvline(0, color=theme.LINE, linewidth=0.8, linestyle=":")
-    ax.set_xlabel("value\nbox: middle half of the numbers; line: 5 % to 95 %; stroke: median")
+    ax.set_xlabel(say("value\nbox: middle half of the numbers; line: 5 % to 95 %; stroke: median"))
     return ax
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
+from minflow.views.words import say
 
 from .drawing import GRID_STYLE, array_of, axes, describe, literal, numbers_of
 
@@ -101,9 +102,10 @@ def confusion_matrix(
                     cell = (blue if i == j else orange).to_rgba(shares[i, j], bytes=True)
                     look = {"color": theme.text_color_on("#" + bytes(cell[:3]).hex()), "fontsize": 9 if n <= 12 else 7}
                     ax.text(j, i, content, ha="center", va="center", **look)
-    ax.set_xlabel("predicted\nblue: right, orange: wrong; dark: often in its row")
-    ax.set_ylabel("true")
-    ax.set_title(f"{np.trace(counts)} of {counts.sum()} right ({np.trace(counts) / max(counts.sum(), 1):.1%})")
+    ax.set_xlabel(say("predicted\nblue: right, orange: wrong; dark: often in its row"))
+    ax.set_ylabel(say("true"))
+    share = np.trace(counts) / max(counts.sum(), 1)
+    ax.set_title(f"{count_right(counts)} ({share:.1%})")
     return ax
 
 
@@ -112,5 +114,9 @@ def confusion_text(targets: Any, predictions: Any, names: Sequence[Any] | None =
     counts = confusion_counts(targets, predictions, count_names(names))
     words = class_names(names, len(counts))
     rows = [[word, *[str(n) if n else "." for n in row]] for word, row in zip(words, counts.tolist(), strict=True)]
-    lines = ruled_table(["true \\ predicted", *words], rows, right=range(1, len(words) + 1))
-    return "\n".join([*lines, f"{np.trace(counts)} of {counts.sum()} right"])
+    lines = ruled_table([say("true \\ predicted"), *words], rows, right=range(1, len(words) + 1))
+    return "\n".join([*lines, count_right(counts)])
+
+
+def count_right(counts: np.ndarray) -> str:
+    return say("{right} of {all} right", right=np.trace(counts), all=counts.sum())

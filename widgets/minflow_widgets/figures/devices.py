@@ -13,6 +13,7 @@ import numpy as np
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.listing import clean
+from minflow.views.words import say
 
 from .drawing import PLATE_STYLE, axes, literal, numbers_of, set_caption
 
@@ -50,7 +51,9 @@ def on_devices(*placed: tuple[str, Sequence[Any], str], numbers: bool = True, ax
             offset += part.shape[0] if way == "S0" else part.shape[1]
         top += height + GAP
     for d in range(many):
-        ax.text(d * across + (across - GAP) / 2, -0.6, f"device {d}", ha="center", va="bottom", **words())
+        ax.text(
+            d * across + (across - GAP) / 2, -0.6, say("device {number}", number=d), ha="center", va="bottom", **words()
+        )
     ax.set(xlim=(-left, many * across), ylim=(top, -GAP), aspect="equal")
     ax.set_axis_off()
     for axis in (ax.xaxis, ax.yaxis):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minflow.core.base.errors import ShapeError
+from minflow.views.words import say
 
 from .drawing import DEFAULT_TILES, axes, check_first, draw_tiles, numbers_of
 
@@ -33,15 +34,24 @@ def filters(layer: Any, *, shape: tuple[int, ...] | None = None, first: int = DE
         raise ShapeError(f"filters: weights must have 3 or 4 axes, got shape {list(weights.shape)}", hint=hint)
     many, channels, height, width = weights.shape
     shown = weights[:first]
-    title = f"weights: {many} filters of {channels} x {height} x {width}"
-    title += f", the first {first}" if many > first else ""
+    title = say("weights: {n} filters of {shape}", n=many, shape=f"{channels} x {height} x {width}")
+    title += say(", the first {n}", n=first) if many > first else ""
     if channels in (1, 3):
         tiles = shown[:, 0] if channels == 1 else shown.transpose(0, 2, 3, 1)
         columns = int(np.ceil(np.sqrt(len(tiles))))
         title += "; its three channels as colors" if channels == 3 else ""
     else:
         shown = weights[: min(first, 24), : min(first, 24)]
-        title = f"weights: {many} filters (rows) of {channels} channels (columns), {height} x {width} each"
-        title += f", the first {shown.shape[0]} and {shown.shape[1]}" if shown.shape[:2] != weights.shape[:2] else ""
+        title = say(
+            "weights: {n} filters (rows) of {channels} channels (columns), {shape} each",
+            n=many,
+            channels=channels,
+            shape=f"{height} x {width}",
+        )
+        title += (
+            say(", the first {rows} and {columns}", rows=shown.shape[0], columns=shown.shape[1])
+            if shown.shape[:2] != weights.shape[:2]
+            else ""
+        )
         tiles, columns = shown.reshape(-1, height, width), shown.shape[1]
-    return draw_tiles(axes(ax, "filters()", (6.0, 5.0)), tiles, columns, title, "weight")
+    return draw_tiles(axes(ax, "filters()", (6.0, 5.0)), tiles, columns, title, say("weight"))

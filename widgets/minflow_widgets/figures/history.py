@@ -14,6 +14,7 @@ from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.listing import clean
 from minflow.views.text.sparkline import curve_line
+from minflow.views.words import say
 
 from ..curve.arguments import as_number
 from .drawing import COLORS, GRID_STYLE, axes, literal, numbers_of, set_caption, style_axes
@@ -96,7 +97,7 @@ class History:
         # without positive values there is no log scale
         if log and any((line.get_ydata() > 0).any() for line in first.get_lines()):
             first.set_yscale("log")
-        first.set_xlabel("step")
+        first.set_xlabel(say("step"))
         first.grid(True, **GRID_STYLE)
         if handles:
             # Above the plot, because axes on the right are drawn over its contents.
@@ -105,11 +106,17 @@ class History:
             for text in legend.get_texts():
                 text.set_parse_math(False)
         ends = [
-            f"{name} from {values[0]:.3g} to {values[-1]:.3g} in {values.size} values"
+            say(
+                "{name} from {first:.3g} to {last:.3g} in {n} values",
+                name=name,
+                first=values[0],
+                last=values[-1],
+                n=values.size,
+            )
             for name, (_, values) in self.data.items()
             if name in (names or self.data) and values.size
         ]
-        return set_caption(first, clean("; ".join(ends)) or "no values", self.text())
+        return set_caption(first, clean("; ".join(ends)) or say("no values"), self.text())
 
     @staticmethod
     def scale(first: Any, number: int, word: str) -> Any:
@@ -132,14 +139,21 @@ class History:
             means_at, means = smooth(steps, shown, window)
             ax.plot(steps, shown, color=color, alpha=0.4, linewidth=1)
             look = {"color": color, "linestyle": style, "linewidth": 2}
-            handles += ax.plot(means_at, means, label=f"{label}, mean of {window}", **look)
+            handles += ax.plot(means_at, means, label=say("{name}, mean of {n}", name=label, n=window), **look)
         else:
             marker = "." if values.size < MIN_UNDOTTED_VALUES else ""
             handles += ax.plot(steps, shown, color=color, linestyle=style, marker=marker, label=label)
         if not finite.all():
             at = float(steps[np.argmin(finite)])
             what = "NaN" if np.isnan(values[np.argmin(finite)]) else "inf"
-            handles.append(ax.axvline(at, color=theme.RED, linestyle=":", label=f"{label} is {what} from step {at:g}"))
+            handles.append(
+                ax.axvline(
+                    at,
+                    color=theme.RED,
+                    linestyle=":",
+                    label=say("{name} is {what} from step {step:g}", name=label, what=what, step=at),
+                )
+            )
         return handles
 
     def text(self) -> str:

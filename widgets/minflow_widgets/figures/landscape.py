@@ -12,6 +12,7 @@ import numpy as np
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.listing import clean
+from minflow.views.words import say
 
 from ..curve.arguments import as_number
 from .drawing import GAP_COLOR, axes, describe, literal, numbers_of, set_caption
@@ -104,14 +105,16 @@ class Landscape(GrowingFigure):
                 color=theme.TEXT_COLOR,
                 markeredgecolor=theme.PLAIN,
                 markersize=9,
-                label="lowest",
+                label=say("lowest"),
                 zorder=3,
             )
         if self.path:
             w, b = np.array(self.path).T
             ax.plot(w, b, "-", color=theme.PLAIN, linewidth=3.5)
             ax.plot(w, b, "-" if len(w) > MAX_DOTTED_STEPS else ".-", color=theme.RED, linewidth=1.5, markersize=7)
-            for place, marker, label in ((0, "o", "start"), (-1, "*", f"step {len(w) - 1}"))[: len(w)]:
+            for place, marker, label in ((0, "o", say("start")), (-1, "*", say("step {step}", step=len(w) - 1)))[
+                : len(w)
+            ]:
                 look = {"color": theme.RED, "markeredgecolor": theme.PLAIN, "markersize": 15 if place else 9}
                 ax.plot(w[[place]], b[[place]], marker, label=label, **look)
         ax.set_xlim(self.w[0], self.w[-1])
@@ -133,16 +136,27 @@ class Landscape(GrowingFigure):
         steps = len(self.path) - 1
         if steps < 0:
             if not np.isfinite(self.heights).any():
-                return "the loss is nowhere finite"
+                return say("the loss is nowhere finite")
             w, b, low = self._lowest()
-            return f"lowest of {self.heights.size:,} places: loss {low:.3g} at {self._at(w, b)}"
+            return say(
+                "lowest of {n:,} places: loss {low:.3g} at {place}", n=self.heights.size, low=low, place=self._at(w, b)
+            )
         last = self.path[-1]
         outside = not (self.w[0] <= last[0] <= self.w[-1] and self.b[0] <= last[1] <= self.b[-1])
-        where = f"{self._at(*last)}" + ", outside the picture" * outside
+        where = self._at(*last)
+        if outside:
+            where = say("{place}, outside the picture", place=where)
         if not steps:
-            return f"start: loss {self.losses[0]:.3g} at {where}"
-        after = f"{self.losses[-1]:.3g} after {steps} step{'s' * (steps > 1)}"
-        return f"loss {self.losses[0]:.3g} at the start, {after}\n{where}"
+            return say("start: loss {loss:.3g} at {place}", loss=self.losses[0], place=where)
+        return say(
+            "loss {first:.3g} at the start, {last:.3g} after {n} steps\n{place}"
+            if steps > 1
+            else "loss {first:.3g} at the start, {last:.3g} after {n} step\n{place}",
+            first=self.losses[0],
+            last=self.losses[-1],
+            n=steps,
+            place=where,
+        )
 
     def _at(self, w: float, b: float) -> str:
         return f"{self.names[0].strip()} = {w:.3g}, {self.names[1].strip()} = {b:.3g}"
@@ -151,13 +165,21 @@ class Landscape(GrowingFigure):
         return [(self.names[0], self.w), (self.names[1], self.b)]
 
     def _sentence(self) -> str:
-        w, b = (f"{name.strip()} from {x[0]:g} to {x[-1]:g}" for name, x in self._spans())
-        result = f"The loss over {w} and {b}"
+        w, b = (
+            say("{name} from {low:g} to {high:g}", name=name.strip(), low=x[0], high=x[-1]) for name, x in self._spans()
+        )
+        parts = [say("The loss over {w} and {b}", w=w, b=b)]
         if np.isfinite(self.heights).any():
             *lowest, low = self._lowest()
             most = self.heights[np.isfinite(self.heights)].max()
-            result += f": from {low:.3g} at {self._at(*lowest)} up to {most:.3g}"
-        return clean(result + (". The walk: " + self._result().replace("\n", ", ") if self.path else "") + ".")
+            place = self._at(*lowest)
+            parts = [
+                say(
+                    "{what}: from {low:.3g} at {place} up to {most:.3g}", what=parts[0], low=low, place=place, most=most
+                )
+            ]
+        parts += [say("The walk: {walk}", walk=self._result().replace("\n", ", "))] if self.path else []
+        return clean(". ".join(parts) + ".")
 
     def text(self) -> str:
         """A map of characters, 0 the lowest and 9 the highest band of the loss, * the walk, S its start, E its end."""

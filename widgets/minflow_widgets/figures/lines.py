@@ -13,6 +13,7 @@ import numpy as np
 from minflow.core.base.errors import ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.tables import ruled_table
+from minflow.views.words import say
 
 from ..curve.arguments import as_number
 from .drawing import GRID_STYLE, axes, literal, numbers_of, set_caption
@@ -32,12 +33,12 @@ def line_and_points(x: Any, y: Any, w: Any, b: Any, *, ax: Any = None) -> Any:
         raise ShapeError("line_and_points: x and y must have the same length", values=values, hint="[0, 1], [1, 3]")
     w, b = as_number("w", w, "line_and_points"), as_number("b", b, "line_and_points")
     error = w * x + b - y
-    result = f"w = {w:.3g}, b = {b:.3g}: the mean squared error is {np.mean(error**2):.3g}"
+    result = say("w = {w:.3g}, b = {b:.3g}: the mean squared error is {loss:.3g}", w=w, b=b, loss=np.mean(error**2))
     ax = axes(ax, "line_and_points()", (6.4, 4.0))
-    ax.vlines(x, y, y + error, color=theme.RED, linewidth=1.2, label="errors")
+    ax.vlines(x, y, y + error, color=theme.RED, linewidth=1.2, label=say("errors"))
     ends = np.array([x.min(), x.max()])
-    ax.plot(ends, w * ends + b, color=theme.BLUE, linewidth=2, label="line")
-    ax.plot(x, y, "o", color=theme.TEXT_COLOR, markeredgecolor=theme.PLAIN, markersize=6, label="points")
+    ax.plot(ends, w * ends + b, color=theme.BLUE, linewidth=2, label=say("line"))
+    ax.plot(x, y, "o", color=theme.TEXT_COLOR, markeredgecolor=theme.PLAIN, markersize=6, label=say("points"))
     label_axes(ax, "x", "y", result)
     rows = [
         [f"{value:.3g}" for value in row]
@@ -45,9 +46,11 @@ def line_and_points(x: Any, y: Any, w: Any, b: Any, *, ax: Any = None) -> Any:
             x[:MAX_LISTED_POINTS], y[:MAX_LISTED_POINTS], (y + error)[:MAX_LISTED_POINTS], error[:MAX_LISTED_POINTS]
         )
     ]
-    more = [f"and {x.size - MAX_LISTED_POINTS} more points"] * (x.size > MAX_LISTED_POINTS)
-    table = ruled_table(["x", "y", "line", "line - y"], rows, range(4))
-    return set_caption(ax, f"{x.size} points and a line. {result}.", "\n".join([result, *table, *more]))
+    more = [say("and {n} more points", n=x.size - MAX_LISTED_POINTS)] * (x.size > MAX_LISTED_POINTS)
+    table = ruled_table(["x", "y", say("line"), say("line - y")], rows, range(4))
+    return set_caption(
+        ax, say("{n} points and a line. {result}.", n=x.size, result=result), "\n".join([result, *table, *more])
+    )
 
 
 def slope_at(
@@ -73,13 +76,22 @@ def slope_at(
     below, above = (as_number("value", f(place), "slope_at: f") for place in (left, right))
     rise, run = above - below, right - left
     slope = rise / run if run else np.nan
-    result = f"from {left:.3g} to {right:.3g} it rises by {rise:.3g} over a run of {run:.3g}: slope {slope:.3g}"
+    result = say(
+        "from {left:.3g} to {right:.3g} it rises by {rise:.3g} over a run of {run:.3g}: slope {slope:.3g}",
+        left=left,
+        right=right,
+        rise=rise,
+        run=run,
+        slope=slope,
+    )
     ax = axes(ax, "slope_at()", (6.4, 4.0))
     ax.plot(places, heights, color=theme.BLUE, linewidth=2, label=literal(names[1]))
-    ax.plot([left, right], [below, below], ":", color=theme.TEXT_COLOR, label="run")
-    ax.plot([right, right], [below, above], "--", color=theme.RED, label="rise")
-    ax.plot(places, below + slope * (places - left), color=theme.AMBER, linewidth=1, label="slope")
-    ax.plot([left, right], [below, above], "o", color=theme.TEXT_COLOR, markeredgecolor=theme.PLAIN, label="two places")
+    ax.plot([left, right], [below, below], ":", color=theme.TEXT_COLOR, label=say("run"))
+    ax.plot([right, right], [below, above], "--", color=theme.RED, label=say("rise"))
+    ax.plot(places, below + slope * (places - left), color=theme.AMBER, linewidth=1, label=say("slope"))
+    ax.plot(
+        [left, right], [below, above], "o", color=theme.TEXT_COLOR, markeredgecolor=theme.PLAIN, label=say("two places")
+    )
     margin = 0.15 * (np.ptp(heights) or 1.0)
     ax.set_ylim(heights.min() - margin, heights.max() + margin)
     across, up = map(literal, names)
@@ -87,7 +99,7 @@ def slope_at(
     picked = places[:: CURVE_POINTS // 8]
     rows = [[f"{place:.3g}", f"{height:.4g}"] for place, height in zip(picked, heights[:: CURVE_POINTS // 8])]
     table = ruled_table(names, rows, range(2))
-    return set_caption(ax, f"A curve and its slope: {result}.", "\n".join([result, *table]))
+    return set_caption(ax, say("A curve and its slope: {result}.", result=result), "\n".join([result, *table]))
 
 
 def label_axes(ax: Any, across: str, up: str, title: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from minflow.core.base.errors import DTypeError, ShapeError
 from minflow.views.draw import theme
 from minflow.views.text.listing import clean
+from minflow.views.words import say
 
 from ..curve.arguments import as_number
 from .drawing import COLORS, GAP_COLOR, array_of, axes, describe, evaluate, literal, numbers_of, set_caption
@@ -99,7 +100,9 @@ class Plane(GrowingFigure):
         if self.names is not None and len(self.names) < classes:
             what = f"plane: {len(self.names)} names for {classes} classes"
             raise ShapeError(what, hint="a name for each class, in their order")
-        words = [f"class {k}" for k in range(classes)] if self.names is None else self.names[:classes]
+        words = (
+            [say("class {number}", number=k) for k in range(classes)] if self.names is None else self.names[:classes]
+        )
         self._words = [literal(word) for word in words]
         known = np.isfinite(scores).all(axis=1)
         missing = np.full((len(scores), classes - scores.shape[1]), -np.inf)
@@ -155,7 +158,7 @@ class Plane(GrowingFigure):
         wrong = self.x[self._point_classes != self.y]
         if len(wrong):
             ring = {"marker": "o", "markersize": 11, "linestyle": "", "fillstyle": "none", "color": theme.TEXT_COLOR}
-            handles.append((ax.plot(*wrong.T, **ring)[0], f"wrong ({len(wrong)})"))
+            handles.append((ax.plot(*wrong.T, **ring)[0], say("wrong ({n})", n=len(wrong))))
         ax.set_xlim(*ends[:2])
         ax.set_ylim(*ends[2:])
         ax.set_xlabel("x0")
@@ -170,13 +173,24 @@ class Plane(GrowingFigure):
     def _result(self) -> str:
         right, n = int((self._point_classes == self.y).sum()), len(self.y)
         lost = int((self._grid_classes < 0).sum())
-        beside = f"; at {lost:,} of {self._grid_classes.size:,} places the scores are not finite" if lost else ""
-        return f"{right} of {n} points right ({right / n:.1%}){beside}"
+        result = say("{right} of {n} points right ({share:.1%})", right=right, n=n, share=right / n)
+        places = self._grid_classes.size
+        beside = say("; at {lost:,} of {places:,} places the scores are not finite", lost=lost, places=places)
+        return result + beside * bool(lost)
 
     def _sentence(self) -> str:
-        spans = [f"{name} from {r[0]:.3g} to {r[-1]:.3g}" for name, r in (("x0", self.across), ("x1", self.up))]
-        shares = [f"{(self._grid_classes == k).mean():.0%} is {word.strip()}" for k, word in enumerate(self._words)]
-        return clean(f"The plane, {', '.join(spans)}: {', '.join(shares)}. {self._result()}.")
+        spans = [
+            say("{name} from {low:.3g} to {high:.3g}", name=name, low=r[0], high=r[-1])
+            for name, r in (("x0", self.across), ("x1", self.up))
+        ]
+        shares = [
+            say("{share:.0%} is {name}", share=(self._grid_classes == k).mean(), name=word.strip())
+            for k, word in enumerate(self._words)
+        ]
+        areas = ", ".join(shares)
+        return clean(
+            say("The plane, {spans}: {areas}. {result}.", spans=", ".join(spans), areas=areas, result=self._result())
+        )
 
     def text(self) -> str:
         """A map of digits, each the predicted class of a point, × where it is undefined; then the result in a

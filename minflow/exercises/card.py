@@ -113,19 +113,21 @@ def fill_changed(verdict: Verdict, card: Card) -> None:
 
 
 def fill_stopped(verdict: Verdict, card: Card) -> None:
-    error, own = verdict.result.error, verdict.source or answer_source.AnswerSource("", "", None)
+    result, own = verdict.result, verdict.source or answer_source.AnswerSource("", "", None)
+    assert result is not None and result.error is not None
+    error = result.error
     line, text = error.line
     place = say("before its first line") if verdict.message else say("when its result was checked")
     if line:  # code made by exec has no text
         place = say("in your line {line}:  {text}", line=line, text=shorten(text)).rstrip(" :\uff1a")
-    if verdict.result.timed_out and verdict.case:
+    if result.timed_out and verdict.case:
         card.headline = say(
             "stopped after {seconds} s {place}", seconds=format_number(verdict.exercise.time_limit), place=place
         )
     else:
         card.headline = say("stopped {place}", place=place)
     add_case_rows(verdict, card)
-    if not verdict.result.timed_out:
+    if not result.timed_out:
         card.paragraphs.append(error_text(error))
     if near := answer_source.suggest_name(error.missing, own):
         card.paragraphs.append(near)
@@ -266,6 +268,7 @@ def default_advice(verdict: Verdict) -> str:
 def add_output(verdict: Verdict, card: Card) -> None:
     """Add what the answer printed and warned about in the shown case."""
     result = verdict.result
+    assert result is not None
     if result.printed:
         text = "\n".join(result.printed)
         if result.omitted_lines:

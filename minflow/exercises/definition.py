@@ -244,7 +244,7 @@ def recall(number: str, *questions: tuple[str, str, str]) -> Exercise:
     return result
 
 
-def as_number(value: Any) -> float | None:
+def as_number(value: Any) -> Any:
     """The number that a value holds: a number, or a tensor or array of one element. None for other values and bool."""
     if not isinstance(value, numbers.Real) and getattr(value, "shape", None) == ():
         value = value.item()

@@ -98,7 +98,7 @@ def progress() -> Progress:
         lessons.setdefault(exercise.lesson, {})[exercise.name] = states.get(exercise.name, "")
     return Progress(
         lessons,
-        record.next_exercise(lessons, attempts)[1],
+        record.next_exercise({lesson: list(names) for lesson, names in lessons.items()}, attempts)[1],
         sum(exercise.points for exercise in exercises if states.get(exercise.name) == "right"),
         sum(exercise.points for exercise in exercises if exercise.level != "stretch"),
     )

@@ -119,7 +119,9 @@ def place_of(name: str) -> str:
 def none_text(own: AnswerSource | None) -> str:
     """Sentence about a result that is None although the answer returns something."""
     for child in ast.walk(own.node) if own and own.node else ():
-        value = child.value if isinstance(child, ast.Return) else None
+        if not isinstance(child, ast.Return):
+            continue
+        value = child.value
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in IN_PLACE:
             code = f"`{ast.unparse(value.func)}`"
             return say("Line {line}: {code} changes its object and returns None.", line=child.lineno, code=code)
@@ -160,4 +162,5 @@ def names_read(node: ast.AST) -> set[str]:
 
 def numbers_of(node: ast.AST) -> set[float]:
     kinds = (int, float)
-    return {child.value for child in ast.walk(node) if isinstance(child, ast.Constant) and type(child.value) in kinds}
+    values = [child.value for child in ast.walk(node) if isinstance(child, ast.Constant)]
+    return {value for value in values if isinstance(value, kinds) and not isinstance(value, bool)}

@@ -17,10 +17,9 @@ from tests.cases import Cases
 # Answers without the work that pass for a good reason.
 ACCEPTED = {
     "fair_race": {"the right result, 0.1 percent too large"},  # a measured time
-    "fit_line": {"the right result, as a tensor"},
-    "fold_back": {"the right result, as a list", "the right result, as an array"},
-    "race": {"the right result, as a tensor", "the right result, as a text"},
-    "other_answers": {"the value 'dropoutx'"},
+    "fit_line": {"the right result, as a tensor"},  # a pair of tensors is as good as a pair of numbers
+    "race": {"the right result, as a tensor"},  # a mean of arrays
+    "other_answers": {"the value 'dropoutx'"},  # any text that names this cause and no other
 }
 ALL = [one.name for one in all_exercises()]
 

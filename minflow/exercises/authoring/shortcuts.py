@@ -17,7 +17,7 @@ from ..definition import Exercise
 from ..judge import Reference, definition_value
 from ..runner import run_case
 
-CONSTANTS = (0, 1, -1, 2, 10, 100, 0.5, math.inf, math.nan, None, True, False, "", "a", [], {})
+CONSTANTS: tuple[Any, ...] = (0, 1, -1, 2, 10, 100, 0.5, math.inf, math.nan, None, True, False, "", "a", [], {})
 
 
 def shortcuts(exercise: Exercise, given: tuple = ()) -> Iterator[tuple[str, Any]]:

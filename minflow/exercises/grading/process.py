@@ -149,7 +149,8 @@ def run(data: bytes, limits: Limits, seconds: float) -> Response:
         finally:
             kill(process)
         out.seek(0)
-        lines, size = [], 0
+        lines: list[bytes] = []
+        size = 0
         while len(lines) < MAX_LINES and size < MAX_BYTES and (line := out.readline(wire.MAX_BYTES + 2)):
             lines.append(line)
             size += len(line)

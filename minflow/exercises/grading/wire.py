@@ -100,8 +100,8 @@ def encode(value: Any, depth: int = 0) -> Any:
     if isinstance(value, dict):
         return ["dict", [[encode(key, depth + 1), encode(item, depth + 1)] for key, item in dict.items(value)]]
     if isinstance(value, flow.Tensor):
-        kind = "Parameter" if isinstance(value, flow.nn.Parameter) else "Tensor"
-        return encode_array(kind, np.asarray(value.detach().numpy()), depth)
+        name = "Parameter" if isinstance(value, flow.nn.Parameter) else "Tensor"
+        return encode_array(name, np.asarray(value.detach().numpy()), depth)
     return opaque(value)
 
 
@@ -224,15 +224,15 @@ def decode(value: Any, depth: int = 0) -> Any:
         return value
     if type(value) is not list or not value or type(value[0]) is not str or depth > MAX_DEPTH:
         raise WireError("a value has an unknown form")
-    kind, *parts = value
+    kind, parts = value[0], value[1:]
     try:
         if kind in ("list", "tuple", "set", "frozenset"):
-            inside = [decode(item, depth + 1) for item in checked(*parts, list)]
+            inside = [decode(item, depth + 1) for item in checked(*parts, kind=list)]
             if "set" in kind and len(inside) > MAX_KEYS:
                 raise WireError("a set is too large")
             return {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[kind](inside)
         if kind == "dict":
-            pairs = [items(pair, 2) for pair in checked(*parts, list)[: MAX_KEYS + 1]]
+            pairs = [items(pair, 2) for pair in checked(*parts, kind=list)[: MAX_KEYS + 1]]
             if len(pairs) > MAX_KEYS:
                 raise WireError("a dict is too large")
             return {decode(key, depth + 1): decode(item, depth + 1) for key, item in pairs}

@@ -60,7 +60,8 @@ def emphasis(text: str) -> list[str]:
     """
     for signs in (CODE, MATH):
         text = signs.sub(lambda match: match.group()[0] + "x" * (len(match.group()) - 2) + match.group()[-1], text)
-    open_, wrong = [], []
+    open_: list[int] = []
+    wrong: list[str] = []
     for match in re.finditer(r"(?<!\\)\*+", text):
         before, after = text[: match.start()][-1:] or " ", text[match.end() :][:1] or " "
         opens = not after.isspace() and (not is_sign(after) or before.isspace() or is_sign(before))

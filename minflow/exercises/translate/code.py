@@ -146,7 +146,7 @@ def positions(source: str) -> Positions:
                 result.shown.update(inside(part))
         elif isinstance(node, ast.Dict):
             keys = [key for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
-            for key in keys if any(PROSE.search(key.value) for key in keys) else ():
+            for key in keys if any(PROSE.search(str(key.value)) for key in keys) else ():
                 result.shown.update(inside(key))
         elif isinstance(node, ast.DictComp):
             result.shown.update(inside(node.key))

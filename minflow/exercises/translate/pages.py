@@ -8,7 +8,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .. import i18n, registry
 from ..definition import Exercise
@@ -91,10 +91,11 @@ def exam_texts() -> dict[str, str]:
     """Texts of the variants for exams: tasks, and the names and hints of their own wrong answers."""
     found = []
     for name in plans.coverage()[0]:
-        known, file = variants.family(name), f"exam/{name}"
+        known: Any = variants.family(name)
+        file = f"exam/{name}"
         texts = [variants.READ_AGAIN, known.task]
         if callable(known.variants):
-            every = [registry.find(f"{name}_{variants.key_of(seed, name)}") for seed in range(12)]
+            every: list[Any] = [registry.find(f"{name}_{variants.key_of(seed, name)}") for seed in range(12)]
             texts += [one.task.args[0] for one in every]  # see variants.question
             texts += [text for one in every for wrong in one.wrongs for text in (wrong.name, *wrong.hints)]
         else:

@@ -161,7 +161,7 @@ def hint(name: str) -> HintResult:
     card = Card("not started", name, say("help"))
     if any(attempt["outcome"] == "right" for attempt in tried):
         card.headline = say("all hints, and the solution")
-        card.rows += [(say(known.name), say(known.hints[0])) for known in exercise.wrongs]
+        card.rows += [(exercise.say(known.name), say(known.hints[0])) for known in exercise.wrongs]
         card.folded.append((say("the solution"), solution(exercise)))
         return HintResult(card)
     last = tried[-1] if tried else None

@@ -25,6 +25,8 @@ import numbers
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from .i18n import say_of_lesson
+
 KINDS = ("write", "complete", "mend", "measure", "predict", "read", "explain", "recall")
 VALUES = ("predict", "read", "explain", "recall")  # kinds whose answer is a value, not code
 POINTS = {"warm-up": 1, "core": 2, "stretch": 3, "recall": 0}
@@ -140,6 +142,10 @@ class Exercise:
     def lesson(self) -> str:
         """Lesson of the exercise, such as "02"."""
         return self.number.partition(".")[0]
+
+    def say(self, text: str) -> str:
+        """A text of this exercise in the learner's language."""
+        return say_of_lesson(self.lesson, text)
 
     @property
     def points(self) -> int:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from minflow_widgets import figures
 
-from minflow.exercises import i18n
+from minflow.exercises import i18n, registry
 from minflow.exercises.i18n import po
 from minflow.exercises.i18n.fonts import use_fonts
 from minflow.views import words
@@ -43,6 +43,14 @@ def test_bad_translations_stay_english(chinese):
     assert i18n.say("Wrong.") == "Wrong."  # its translation is of an older text
     assert i18n.say("{n} cases", n=4) == "4 cases"  # another name in braces
     assert i18n.say("{x}", x=5) == "5"  # not a format string
+
+
+def test_a_name_means_what_its_lesson_says(monkeypatch):
+    """ "turned" is a table with rows and columns swapped in lesson 01, and a difference with its sign swapped in 02."""
+    monkeypatch.setenv("MINFLOW_LANG", "zh")
+    assert registry.find("distances").say("turned") == "转置了"
+    assert registry.find("slope").say("turned") == "方向反了"
+    assert registry.find("slope").say("yours") == "你的"  # of the checker
 
 
 def legend_of(ax):

@@ -33,6 +33,12 @@ def say_in_picture(text: str, /, **values: Any) -> str:
     return translated(text, values, "pictures")
 
 
+def say_of_lesson(lesson: str, text: str) -> str:
+    """Translate a text of an exercise as its lesson does: the same name of a wrong answer may mean something else."""
+    result = translated(text, {}, f"l{lesson}")
+    return say(text) if result is text else result
+
+
 def translated(text: str, values: dict[str, Any], pages: str) -> str:
     """The text in the learner's language, from the pages whose names match."""
     here = language()

@@ -177,7 +177,7 @@ def rubric(exercise: Exercise, partial: dict[str, float]) -> str:
     else:
         some = say("a mistake of the table that misses one step")
     rows = [
-        f"| {say(wrong.name)} | {partial.get(wrong.name, 0):g} | {nb.table_cell(say(wrong.hints[0]))} |"
+        f"| {exercise.say(wrong.name)} | {partial.get(wrong.name, 0):g} | {nb.table_cell(say(wrong.hints[0]))} |"
         for wrong in exercise.wrongs
     ]
     parts = [

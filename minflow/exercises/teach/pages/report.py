@@ -218,7 +218,7 @@ def wrong_answers(given: ClassReport) -> list[tuple]:
             times = [work.wrong[wrong.name] for work in given.at(exercise) if work.wrong[wrong.name]]
             if times:
                 hint = say(wrong.hints[0]) if wrong.hints else ""
-                rows.append((exercise.name, say(wrong.name), len(times), sum(times), hint))
+                rows.append((exercise.name, exercise.say(wrong.name), len(times), sum(times), hint))
     return sorted(rows, key=lambda row: (-row[2], -row[3]))
 
 

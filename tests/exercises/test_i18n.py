@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, strategies as st
-from minflow_widgets import figures
+from minflow_widgets import LossCurve, figures
 
+import minflow as flow
 from minflow.exercises import i18n, registry
 from minflow.exercises.i18n import po
 from minflow.exercises.i18n.fonts import use_fonts
@@ -68,14 +69,28 @@ def test_pictures_speak_the_learners_language(monkeypatch):
     assert figures.slope_at(abs, 1.0).get_title() == "从 0.5 到 1.5，走 1，升高 1：斜率 1"
     walk = figures.landscape(lambda w, b: w * w + b * b, (-1, 1), (-1, 1), [(1, 0), (0.5, 0)])
     assert walk.get_title().startswith("开始时损失 1，1 步之后 0.25") and legend_of(walk) == [
-        "最低处",
+        "最低",
         "起点",
         "第 1 步",
     ]
     assert figures.confusion_matrix([0, 1], [0, 0]).get_title() == "2 个里对了 1 个 (50.0%)"
 
 
-@pytest.mark.parametrize("kernel, gives", [(True, "最低处"), (False, "lowest")])
+def test_tensors_and_curves_speak_the_learners_language(monkeypatch, capsys):
+    monkeypatch.setenv("MINFLOW_LANG", "zh")
+    monkeypatch.setattr(words, "translation", i18n.say_in_picture)
+    flow.show(flow.arange(4.0), numbers=True)
+    flow.show(flow.zeros(2, 1, 8, 8), images=True)
+    shown = capsys.readouterr().out
+    assert "4 个数：最小 0，平均 1.5，最大 3" in shown
+    assert "2 张 8 x 8 的图像（各轴读作 图像, 通道, 高, 宽）" in shown and "0 是黑，1 是白" in shown
+    with LossCurve() as curve:
+        for step, loss in enumerate((0.9, 0.5)):
+            curve.add(step, loss=loss)
+    assert "第 1 步; loss 0.5 · 最低 0.5，在第 1 步" in curve.text() and ">步" in curve.svg()
+
+
+@pytest.mark.parametrize("kernel, gives", [(True, "最低"), (False, "lowest")])
 def test_only_notebooks_translate_pictures(kernel, gives):
     start = "import sys, types; sys.modules['ipykernel'] = types.ModuleType('ipykernel'); " if kernel else ""
     program = start + "import minflow.exercises; from minflow.views.words import say; print(ascii(say('lowest')))"

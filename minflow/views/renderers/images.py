@@ -19,9 +19,18 @@ from ..html.page import CARD_STYLE, NO_MATH
 from ..text.listing import clean, count
 from ..text.sparkline import shaded, short_number
 from ..text.tables import cut
+from ..words import say
 from .tensor import array_of
 
 MAX_IMAGES = 32  # largest number of images
+AXES = {  # what an axis was read as
+    "images": "images",
+    "channel": "channel",
+    "colors": "colors",
+    "height": "height",
+    "width": "width",
+    "each channel as an image": "each channel as an image",
+}
 MAX_BYTES = 36_000  # bytes of all pixels together: fits into 60 kB of HTML
 PICTURE_WIDTH = 640  # approximate display width of the picture in pixels
 TEXT_COLUMNS = 32  # of an image in text
@@ -143,7 +152,15 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
                 at = np.arange(size)
                 square = place[i * size : (i + 1) * size, j * size : (j + 1) * size, :-1]
                 square[at, at] = square[at, size - 1 - at] = 0
-    parts = [f"{count(total, 'image')} of {height} x {width}{', color' if depth == 3 else ''} (axes read as {axes})"]
+    size_text = f"{height} x {width}" + say(", color") * (depth == 3)
+    read = ", ".join(say(AXES[axis]) for axis in axes.split(", "))
+    text = say(
+        "{n} image of {size} (axes read as {axes})" if total == 1 else "{n:,} images of {size} (axes read as {axes})",
+        n=total,
+        size=size_text,
+        axes=read,
+    )
+    parts = [text]
     parts += [f"shown: the first {shown}, row by row"] if shown < total else []
     parts += [f"every {step}th pixel".replace("2th", "2nd").replace("3th", "3rd")] if step > 1 else []
     parts += [scale] + ([bad] if bad else [])
@@ -159,7 +176,7 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
 def to_uint8(images: np.ndarray) -> tuple[np.ndarray, str, str]:
     """uint8 pixels, a description of the brightness scale, and of elements that are not finite."""
     if images.dtype == np.uint8:
-        return images, "0 is black, 255 white", ""
+        return images, say("{low} is black, {high} white", low="0", high="255"), ""
     numbers = images.astype(np.float64)
     finite = np.isfinite(numbers)
     some = numbers[finite]
@@ -169,7 +186,7 @@ def to_uint8(images: np.ndarray) -> tuple[np.ndarray, str, str]:
     span = (high - low) or 1.0
     with np.errstate(all="ignore"):
         pixels = np.nan_to_num((numbers - low) / span * 255, nan=0.0).clip(0, 255).round().astype(np.uint8)
-    scale = f"{short_number(low)} is black, {short_number(high)} white"
+    scale = say("{low} is black, {high} white", low=short_number(low), high=short_number(high))
     if finite.all():
         return pixels, scale, ""
     if pixels.ndim == 3:
@@ -186,7 +203,7 @@ def images_text(record: ImagesRecord) -> str:
     text = clean(record.title)
     if record.labels:
         text += f"; labeled {', '.join(record.labels)}"
-    return "\n".join([text if text.startswith("1 image ") else f"{text}; the first:", *shaded(record.first)])
+    return "\n".join([text if text.startswith("1 ") else f"{text}; the first:", *shaded(record.first)])
 
 
 def images_png(record: ImagesRecord) -> bytes:
@@ -233,6 +250,8 @@ def labeled_html(record: ImagesRecord) -> str:
     for k, label in enumerate(record.labels):
         y, x = k // across * (tall + GAP), k % across * (wide + GAP)
         text = escape(label, True)
-        image = image_tag(pixels[y : y + tall, x : x + wide], f"image {k}: {text}", shown)
+        image = image_tag(
+            pixels[y : y + tall, x : x + wide], say("image {number}: {label}", number=k, label=text), shown
+        )
         parts.append(f'<span style="{look};width:{max(shown, 28)}px">{image}<br>{text}</span>')
     return f'<div style="font-size:12px;line-height:1.3">{"".join(parts)}</div>'

@@ -16,9 +16,10 @@ import numpy as np
 from ...core.backend import to_host
 from ...core.ir import Source, where_text
 from ..records.arrays import numbers_text
-from ..text.listing import clean, count
+from ..text.listing import clean
 from ..text.sparkline import BARS, shaded, short_number
 from ..text.tables import table
+from ..words import say
 
 MAX_TEXT_ELEMENTS = 16  # tensors with at most this many elements stay text, which is read faster than a picture
 MAX_SIDE = 48  # largest number of rows and columns in the picture of a single matrix
@@ -238,9 +239,12 @@ def marks(record: TensorRecord) -> list[str]:
 
 def numbers_line(record: TensorRecord) -> str:
     """Statistics in a line: `640 numbers: min -2, mean 0.1, max 3; 3 NaN`."""
-    what = f"{record.size:,} real and imaginary parts" if record.complex else count(record.size, "number")
+    if record.complex:
+        what = say("{n:,} real and imaginary parts", n=record.size)
+    else:
+        what = say("{n:,} number" if record.size == 1 else "{n:,} numbers", n=record.size)
     if not record.size:
-        return "no numbers"
+        return say("no numbers")
     bad = marks(record)
     if record.true is not None:
         return (
@@ -252,9 +256,9 @@ def numbers_line(record: TensorRecord) -> str:
         return f"{what}, none finite: {', '.join(bad)}"
     exact = not record.whole or abs(record.maximum) < 2**53  # larger integers are not exact as floats
     if record.minimum == record.maximum and exact and not bad and record.sample_size == record.size:
-        return f"{what}, all {short_number(record.minimum)}"
-    parts = [("min", record.minimum), ("mean", record.mean), ("max", record.maximum)]
-    line = f"{what}: " + ", ".join(f"{name} {short_number(x)}" for name, x in parts)
+        return say("{numbers}, all {number}", numbers=what, number=short_number(record.minimum))
+    low, mean, most = map(short_number, (record.minimum, record.mean, record.maximum))
+    line = say("{numbers}: min {low}, mean {mean}, max {most}", numbers=what, low=low, mean=mean, most=most)
     line += "; " + ", ".join(bad) if bad else ""
     return line + (f" (a sample of {record.sample_size:,})" if record.sample_size < record.size else "")
 

@@ -17,6 +17,7 @@ from ..draw.png import data_uri, enlarged, png
 from ..html.page import CARD_STYLE, NO_MATH, picture_card
 from ..text.listing import clean
 from ..text.sparkline import short_number
+from ..words import say
 from .tensor import (
     GAP,
     MAX_TEXT_ELEMENTS,
@@ -251,7 +252,7 @@ def scale_and_histogram(record: TensorRecord, low: float, high: float, diverging
     )
     parts = [
         index_plate(x - 10, TOP - 17, SCALE_WIDTH + 20, 104 + 15 * many),
-        svg.text(x, TOP - 2, f"how often; tallest bar: {most / sum(counts):.0%}", fill=theme.MUTED),
+        svg.text(x, TOP - 2, say("how often; tallest bar: {share:.0%}", share=most / sum(counts)), fill=theme.MUTED),
         svg.path("".join(bars), fill=theme.MUTED),
         svg.element("image", x=x, y=under, width=SCALE_WIDTH, height=10, preserveAspectRatio="none", href=strip),
         svg.rect(x, under, SCALE_WIDTH, 10, fill="none", stroke=theme.MUTED),

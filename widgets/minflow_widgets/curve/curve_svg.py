@@ -13,6 +13,7 @@ import numpy as np
 
 from minflow.views.draw import svg_writer as svg, theme
 from minflow.views.draw.fonts import text_width, truncated, wrap_to_width
+from minflow.views.words import say
 
 from .legend import Row, describe, legend
 from .panels import line_series, looks, panel_rows, panels, scale_members, spans_decades
@@ -120,7 +121,7 @@ class Panel:
         self.log = (chosen or bool(scene.log)) and bool((numbers > 0).any())
         self.low, self.high = limits([np.log10(numbers[numbers > 0]) if self.log else numbers])
         self.low = self.low if self.log else from_zero(self.low, self.high)
-        rows = rows or [Line([(0, f"no {title} yet", "start")])]
+        rows = rows or [Line([(0, say("no {name} yet", name=title), "start")])]
         self.plate(
             PLATE_LEFT,
             PLATE_LEFT,
@@ -146,13 +147,13 @@ class Panel:
         if self.late:
             self.broken(self.left + 9, self.bottom, True)
         notes = {
-            f"values from {number(self.low)}": cut,
-            "log scale: over 4 decades": chosen,
-            f"thick line: {means[0] if means else ''}": bool(means),
-            "rings: epoch means": any(0 < len(s.epochs) <= MANY_EPOCHS for s in members),
-            "gray: previous run": bool(old),
-            "diverged runs leave the scale": len(steady) < len(members),
-            "numbered: epochs": numbered,
+            say("values from {low}", low=number(self.low)): cut,
+            say("log scale: over 4 decades"): chosen,
+            say("thick line: {mean}", mean=means[0] if means else ""): bool(means),
+            say("rings: epoch means"): any(0 < len(s.epochs) <= MANY_EPOCHS for s in members),
+            say("gray: previous run"): bool(old),
+            say("diverged runs leave the scale"): len(steady) < len(members),
+            say("numbered: epochs"): numbered,
         }
         self.caption(title, members, [note for note, holds in notes.items() if holds])
         for x, y in old:
@@ -228,11 +229,11 @@ class Panel:
 
     def caption(self, title: str, members: list[Series], notes: list[str]) -> None:
         """The label of the x axis, and as many notes as fit."""
-        words = ["step" if self.scene.x == "step" else "seconds since its start"]
+        words = [say("step" if self.scene.x == "step" else "seconds since its start")]
         if any(s.shown for s in members):
-            words = [f"{title} by {words[0]}"]
+            words = [say("{name} by {axis}", name=title, axis=words[0])]
         if self.late:
-            words[0] += f", from {number(self.scene.limits[0])}"
+            words[0] += say(", from {first}", first=number(self.scene.limits[0]))
         words += [sampled for s in members if (sampled := s.sampled())][:1]
         for note in notes:
             words += (
@@ -293,9 +294,9 @@ def thick_line(s: Series, x: str) -> tuple[np.ndarray, np.ndarray, str]:
     """x and y of the smoothed line, and in words what it is; "" without one."""
     if len(s.epochs) > MANY_EPOCHS:
         steps, means, seconds = np.array(s.epoch_ends(), float).T
-        return (steps if x == "step" else seconds), means, "epoch means"
+        return (steps if x == "step" else seconds), means, say("epoch means")
     across, means, window = s.means(x)
-    words = f"mean over {window:,} steps" if s.sampled() else f"mean of {window:,} values"
+    words = say("mean over {n:,} steps" if s.sampled() else "mean of {n:,} values", n=window)
     return across, means, words if window else ""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from minflow.views.text.listing import clean
+from minflow.views.words import say
 
 from .series import STRIP_WORDS, Series, number
 
@@ -81,12 +82,12 @@ def name_of(s: Series) -> str:
 
 def cells_of(s: Series, run: Mapping[str, str]) -> dict[str, str]:
     """Title of a column -> text, the most important first: columns without room are dropped from the right."""
-    cells = {"last": number(s.values[-1]) if s.count else "-", **run}
+    cells = {say("last"): number(s.values[-1]) if s.count else "-", **run}
     if s.best is not None and s.word not in STRIP_WORDS:
-        cells["highest" if s.sign < 0 else "lowest"] = number(s.best[0])
-        cells["at step"] = number(s.best[1])
+        cells[say("highest" if s.sign < 0 else "lowest")] = number(s.best[0])
+        cells[say("at step")] = number(s.best[1])
     if s.epochs:
-        cells["epoch mean"] = number(s.epochs[-1].mean)
+        cells[say("epoch mean")] = number(s.epochs[-1].mean)
     return cells
 
 
@@ -100,7 +101,7 @@ def table_warnings(series: Sequence[Series], members: Sequence[Series]) -> list[
 def describe(series: Sequence[Series], note: str = "") -> str:
     """The curve in words: the last and the best value of each series."""
     last = max((s.steps[-1] for s in series if s.count), default=None)
-    parts = ["no values" if last is None else f"step {number(last)}"]
+    parts = [say("no values") if last is None else say("step {step}", step=number(last))]
     for s in series:
         bad = f" ({': '.join(series_warnings(series, s))})" if s.first_nonfinite else ""
         parts.append(", ".join(filter(None, [s.label(latest_step(series, s)), s.epoch_means()])) + bad)

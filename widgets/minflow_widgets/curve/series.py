@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minflow.views.text.listing import clean
+from minflow.views.words import say
 
 from .downsampling import ExtremesCache, WindowMeans, decimate, means_over_steps
 
@@ -171,8 +172,12 @@ class Series:
         """`loss 0.0512 · lowest 0.048 at step 688`."""
         text = self.now(latest)
         if self.best is not None and self.count > 1 and self.word not in STRIP_WORDS:
-            best = "highest" if self.sign < 0 else "lowest"
-            text += f" · {best} {number(self.best[0])} at step {number(self.best[1])}"
+            text = say(
+                "{now} · highest {best} at step {step}" if self.sign < 0 else "{now} · lowest {best} at step {step}",
+                now=text,
+                best=number(self.best[0]),
+                step=number(self.best[1]),
+            )
         return text
 
     def legend(self, latest: float | None = None) -> str:

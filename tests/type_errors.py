@@ -23,7 +23,7 @@ LIMITS = {
     "minflow/deploy": 8,
     "minflow/diagnosis": 12,
     "minflow/distributions": 1,
-    "minflow/exercises": 44,
+    "minflow/exercises": 37,
     "minflow/introspection": 22,
     "minflow/onnx": 3,
     "minflow/platforms": 62,

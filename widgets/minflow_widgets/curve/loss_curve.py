@@ -21,6 +21,7 @@ from minflow.core.files.atomic import write
 from minflow.core.source_location import here
 from minflow.diagnosis import notebook
 from minflow.views.text.listing import clean
+from minflow.views.words import say
 
 from .. import frontends
 from ..control import LoopControl
@@ -452,13 +453,16 @@ class LossCurve:
             idle = self._paused(since + longest.zero, now + longest.zero)
             if now - since - idle > RATE_SECONDS / 2:
                 rate = ((n - 1 - first) * each if longest.decreases else step - before) / (now - since - idle)
-        parts = [f"step {number(step)}" + (f" of {number(self.total)}" if self.total else "")]
+        now = say(
+            "step {step} of {total}" if self.total else "step {step}", step=number(step), total=number(self.total or 0)
+        )
+        parts = [now]
         runs = self._runs()  # each has its own speed, in the legend; a common one would be wrong for all
-        parts += [f"{len(runs)} runs" if len(runs) > 1 else per_second(rate), duration(spent)]
+        parts += [say("{n} runs", n=len(runs)) if len(runs) > 1 else per_second(rate), duration(spent)]
         parts += [f"{duration(paused)} of pauses"] if paused >= 0.05 and state != "paused" else []
         if self.total and not self._finished and rate > 0 and state != "paused":
             done = n * each if longest.decreases else step
-            parts.append(f"{duration(max(self.total - done, 0) / rate)} left")
+            parts.append(say("{time} left", time=duration(max(self.total - done, 0) / rate)))
         lines = {s.name for s in line_series(list(self._series.values()), self.panels)}
         others = [s for s in self._series.values() if s.name not in lines]
         parts += common_values(others) if len(runs) > 1 else [s.now() for s in others]

@@ -91,7 +91,8 @@ def work_folder(named: str | None = None) -> Path:
 
     Raises RuntimeError if the home folder is unknown.
     """
-    return Path(named or os.environ.get("MINFLOW_COURSE") or "~/minflow-course").expanduser().absolute()
+    folder = Path(named or os.environ.get("MINFLOW_COURSE") or "~/minflow-course").expanduser().absolute()
+    return Path(os.path.realpath(folder)) if ".." in folder.parts else folder
 
 
 def find_notebook(name: str) -> Path | None:
@@ -208,7 +209,7 @@ def rewrite_links(data: bytes, name: str, known: Collection[str]) -> bytes:
 
 def check_location(folder: Path) -> None:
     """Raise if the course cannot be in `folder`. In the checkout, git would see the files, and pulls would conflict."""
-    top = checkout()
+    top, folder = checkout(), Path(os.path.realpath(folder))
     if top and any(place.exists() and place.samefile(top) for place in (folder, *folder.parents)):
         raise ValueError(f"it is inside the checkout {top}, where git would see your files")
     if folder.exists() and not folder.is_dir():

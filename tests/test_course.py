@@ -343,6 +343,9 @@ def test_the_work_folder(monkeypatch, tmp_path):
     assert course.work_folder() == tmp_path / "Zoë K" / "lessons"
     monkeypatch.chdir(tmp_path)
     assert course.work_folder("here") == tmp_path / "here"
+    (tmp_path / "inside").mkdir()
+    monkeypatch.chdir(tmp_path / "inside")
+    assert course.work_folder("../here") == (tmp_path / "here").resolve()
 
 
 def test_never_inside_a_checkout(tmp_path, monkeypatch):
@@ -358,7 +361,7 @@ def test_never_inside_a_checkout(tmp_path, monkeypatch):
         with pytest.raises(ValueError, match=f"inside the checkout {top}"):
             course.update(folder)
     assert [path.name for path in sorted(top.iterdir())] == ["minflow", "notebooks", "pyproject.toml"]
-    course.update(tmp_path / "mine")
+    course.update(top / ".." / "mine")
     assert content(tmp_path / "mine") == {"00_first.ipynb": "tour 1"}
 
 

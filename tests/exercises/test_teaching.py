@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from minflow import cli
+from minflow import cli, course
 from minflow.exercises import welcome
 from minflow.exercises.registry import all_exercises, lessons
 
@@ -112,3 +112,22 @@ def test_commands_are_valid(command, capsys):
     assert not others and callable(options.command)
     if words[0] in ("run", "slides"):
         assert words[1] in EVERY | {"NN"}
+
+
+WRITING = re.compile(r"minflow (?:lab --folder \w|slides|exercises (?:build|exam|new|repair|similar|grade .*--out))")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if WRITING.search(PAGES[page])])
+def test_pages_whose_commands_write_files_name_a_folder_beside_the_checkout(page):
+    """In the checkout, git would see marks and solutions, and `minflow lab --folder` refuses."""
+    assert "#a-folder-of-yours)" in PAGES[page]
+
+
+def test_the_folder_beside_the_checkout_accepts_a_copy_of_the_course(monkeypatch):
+    block = PAGES["README"].partition("## A folder of yours")[2].partition("```sh\n")[2].partition("```")[0]
+    (folder,) = re.findall(r"^cd (.+)$", block, re.MULTILINE)
+    monkeypatch.chdir(TOP)
+    place = Path(folder) / re.search(r"`minflow lab --folder (\w+)`", PAGES["README"])[1]
+    course.check_location(course.work_folder(str(place)))
+    with pytest.raises(ValueError, match="inside the checkout"):
+        course.check_location(course.work_folder(place.name))

@@ -88,7 +88,7 @@ def test_tensors_and_curves_speak_the_learners_language(monkeypatch, capsys):
         for step, loss in enumerate((0.9, 0.5)):
             curve.add(step, loss=loss)
     assert "第 1 步; loss 0.5 · 最低 0.5，在第 1 步" in curve.text() and ">步" in curve.svg()
-    assert curve.svg().count("第 1 步") == 3  # in the line on top, in the legend, and in the alternative text
+    assert curve.svg().count("第 1 步") == 4  # in the line on top, in the legend, and twice in the alternative text
 
 
 @pytest.mark.parametrize("kernel, gives", [(True, "最低"), (False, "lowest")])

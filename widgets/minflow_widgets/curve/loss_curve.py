@@ -453,10 +453,8 @@ class LossCurve:
             idle = self._paused(since + longest.zero, now + longest.zero)
             if now - since - idle > RATE_SECONDS / 2:
                 rate = ((n - 1 - first) * each if longest.decreases else step - before) / (now - since - idle)
-        now = say(
-            "step {step} of {total}" if self.total else "step {step}", step=number(step), total=number(self.total or 0)
-        )
-        parts = [now]
+        values = {"step": number(step), "total": number(self.total or 0)}
+        parts = [say("step {step} of {total}" if self.total else "step {step}", **values)]
         runs = self._runs()  # each has its own speed, in the legend; a common one would be wrong for all
         parts += [say("{n} runs", n=len(runs)) if len(runs) > 1 else per_second(rate), duration(spent)]
         parts += [f"{duration(paused)} of pauses"] if paused >= 0.05 and state != "paused" else []

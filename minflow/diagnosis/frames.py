@@ -23,9 +23,6 @@ from .source_lines import is_library, source_line
 
 MAX_CHAIN = 20  # maximum length of a chain of errors
 MAX_USER_LINES = 8  # user lines printed below a card; if there are more, the middle is left out
-HINTS: list[Callable[[BaseException], str]] = [
-    attribute_hint
-]  # functions error -> a hint or "", for errors that Python raises; others may add theirs
 FRAME_HEADER = re.compile(r'File "([^"\n]+)", line (\d+)')
 
 
@@ -180,15 +177,11 @@ def custom_handler(
     shell: Any, kind: type, error: BaseException, trace: TracebackType, tb_offset: int | None = None
 ) -> None:
     """IPython's handler of interrupts (Kernel > Interrupt, Ctrl-C), which points at the user's line if minflow was
-    running, and of missing attributes and names, to which it adds suggestions.
+    running, and of missing attributes and names, which it explains.
     """
     if isinstance(error, AttributeError | NameError):
-        if meant := next(filter(None, (hint(error) for hint in HINTS)), ""):
-            if hasattr(error, "obj"):
-                error = missing_attribute(error, meant)
-                kind = type(error)
-            else:
-                error.add_note(f"  Try: {meant}")
+        error = next(filter(None, (explain(error) for explain in EXPLANATIONS)), error)
+        kind = type(error)
         shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
         return
     chain, left_out = user_frames(trace)
@@ -197,8 +190,10 @@ def custom_handler(
     shell.showtraceback((kind, error, trace), running_compiled_code=True)
 
 
-def missing_attribute(error: Any, hint: str) -> MissingNameError:
+def missing_attribute(error: Any) -> MinflowError | None:
     """Our error for an AttributeError of an object of minflow, with the object by its name where it was raised."""
+    if not (hint := attribute_hint(error)):
+        return None
     place, name = error.__traceback__, "object"
     while place is not None:
         names = place.tb_frame.f_locals
@@ -207,6 +202,10 @@ def missing_attribute(error: Any, hint: str) -> MissingNameError:
     return MissingNameError(str(error), values={name: describe(error.obj)}, hint=hint).with_traceback(
         error.__traceback__
     )
+
+
+# Functions error -> our error for it, or None, for errors that Python raises. Other packages add theirs.
+EXPLANATIONS: list[Callable[[BaseException], MinflowError | None]] = [missing_attribute]
 
 
 def debugger_at_user_line(debugger: Any) -> type:

@@ -84,13 +84,17 @@ def make_card(verdict: Verdict, level: int = 1, stuck: bool = False, progress: s
 def fill_right(verdict: Verdict, card: Card) -> None:
     if verdict.total <= 1 and not verdict.hidden[1]:
         card.headline = say("right")
+        if verdict.exercise.value:
+            card.rows.append((say("yours"), format_value(verdict.got)))
     else:
         card.headline = say(
             "right: {right} of {of} cases",
             right=verdict.right + verdict.hidden[0],
             of=verdict.total + verdict.hidden[1],
         )
-        if 0 < verdict.largest_difference < 1e-3:
+        if hidden := verdict.hidden[1]:
+            card.headline += say(", {hidden} of them hidden", hidden=hidden)
+        if 0 < verdict.largest_difference <= max(verdict.exercise.tolerance):
             card.headline += say(
                 ", largest difference {size}", size=f"{verdict.largest_difference:.0e}".replace("e-0", "e-")
             )
@@ -163,7 +167,7 @@ def fill_wrong(verdict: Verdict, card: Card) -> None:
     if verdict.outcome == "nearly":
         card.headline = (
             say("nearly: {right} of {of} cases are right", right=verdict.right, of=verdict.total)
-            if verdict.right
+            if verdict.right > verdict.total / 2
             else say(
                 "nearly: the smallest case that differs, {number} of {of}", number=verdict.number, of=verdict.total
             )

@@ -13,15 +13,17 @@ import difflib
 import re
 from typing import Any
 
+from ..core.base.errors import MinflowError
 from ..diagnosis import frames, notebook
 from .answer_source import top_names
 from .definition import Exercise
 from .i18n import find_non_ascii, say
+from .registry import find
 
 MAX_RUNS = 1000  # runs that are remembered
 CHECK_CALL = re.compile(r"^\s*check\(\s*[\"'](\w+)[\"']", re.MULTILINE)
 DEFINITION = re.compile(r"^[ \t]*(?:(?:async[ ]+)?def|class)[ ]+(\w+)|^(\w+)[ ]*=(?!=)", re.MULTILINE)
-SIMILAR = 0.8  # least ratio of difflib between an answer's name and a misspelling of it
+SIMILAR = 0.7  # least ratio of difflib between an answer's name and a misspelling of it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +94,7 @@ RUNS = CellRuns()
 def follow() -> None:
     """Remember runs of cells from now on, if IPython runs this program, and advise on checks without an answer."""
     if notebook.follow_cells(RUNS.start, RUNS.end):
-        frames.HINTS.append(missing_answer)
+        frames.EXPLANATIONS.append(missing_answer)
 
 
 def variable_ids() -> dict[str, int]:
@@ -145,6 +147,11 @@ def stale_answer(exercise: Exercise, answer: Any) -> str:
     names = getattr(notebook.ipython(), "user_ns", {})
     if names.get(exercise.answer) is not answer:  # another variable, or a value typed into the check
         return ""
+    return failed_run(exercise)
+
+
+def failed_run(exercise: Exercise) -> str:
+    """Say why the last run of the answer's cell did not bind it; "" if it did, or if no run is known."""
     run = answer_run(exercise)
     if run is None or run.binds(exercise.answer):
         return ""
@@ -199,7 +206,9 @@ def stopped(exercise: Exercise, run: CellRun) -> str:
 
 
 def asks_for_text(right: Any) -> bool:
-    return isinstance(right, str) or (isinstance(right, tuple | list) and any(isinstance(item, str) for item in right))
+    """True if a right answer is or contains a text, or is computed from the question."""
+    inside = right.values() if isinstance(right, dict) else right if isinstance(right, tuple | list) else [right]
+    return any(isinstance(item, str) or callable(item) for item in inside)
 
 
 def near_miss(name: str, tree: ast.Module) -> str:
@@ -228,14 +237,24 @@ def is_name(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def missing_answer(error: BaseException) -> str:
-    """Advice on a NameError in a cell with a check, such as after a restart of the kernel; "" for other errors."""
+class MissingAnswer(MinflowError, NameError):
+    """A check was run before the cell of its answer had set the name."""
+
+
+def missing_answer(error: BaseException) -> MissingAnswer | None:
+    """Our error for a NameError of a check whose answer is not set, such as after a restart of the kernel."""
     cells = getattr(getattr(notebook.ipython(), "history_manager", None), "input_hist_raw", None) or [""]
-    name = getattr(error, "name", None)
-    if not isinstance(error, NameError) or not name or not CHECK_CALL.search(cells[-1]) or name not in cells[-1]:
-        return ""
-    return say(
+    name, found = getattr(error, "name", None), CHECK_CALL.search(cells[-1])
+    if not isinstance(error, NameError) or not name or not found or name not in cells[-1]:
+        return None
+    try:
+        exercise = find(found[1])
+    except LookupError:
+        return None
+    hint = failed_run(exercise) if exercise.answer == name else ""
+    hint = hint or say(
         "run the cell above that sets {name}. After a restart of the kernel nothing is set: Run > Run All Above "
         "Selected Cell",
         name=name,
     )
+    return MissingAnswer(str(error), hint=hint).with_traceback(error.__traceback__)

@@ -69,7 +69,14 @@ class Progress:
         return f'<span style="{look}">{MARKS[state]} {html.escape(name)}</span>'
 
     def headline(self) -> str:
-        text = say("{points} of {of} points.", points=self.points, of=self.max_points)
+        states = [state for names in self.lessons.values() for state in names.values()]
+        text = say(
+            "{done} of {count} exercises are right: {points} of {of} points.",
+            done=states.count("right"),
+            count=len(states),
+            points=self.points,
+            of=self.max_points,
+        )
         lesson = next((lesson for lesson, names in self.lessons.items() if self.next in names), "")
         return (
             text

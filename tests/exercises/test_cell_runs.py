@@ -102,7 +102,7 @@ def test_checks_without_an_answer(kernel):
     """After a restart, and for calls with other arguments."""
     with Cases() as case:
         for call, text in {
-            'check("blind", share)': "Try: run the cell above that sets share. After a restart of the kernel",
+            'check("blind", share)': "run the cell above that sets share. After a restart of the kernel",
             'check("blind")': 'This check is called as `check("blind", share)`.',
             'check("blind", 0.1, 2)': 'This check is called as `check("blind", share)`.',
             'check("slope", print, 3)': 'This check is called as `check("slope", slope)`.',
@@ -110,5 +110,12 @@ def test_checks_without_an_answer(kernel):
         }.items():
             with case(call):
                 assert text in texts(kernel.run(call)[1])
+        with case("the answer's cell set another name"):
+            kernel.run("shapse = 0.1", cell="blind-answer")
+            shown = texts(kernel.run('check("blind", share)')[1])
+            assert "MissingAnswer" in shown and "Line 1 sets `shapse`, but the check looks at `share`." in shown
+        with case("a name without quotes in an answer that is computed from the question"):
+            kernel.run("keeper = tanh", cell="who-keeps-answer")
+            assert 'A text needs quotes: `"tanh"`.' in texts(kernel.run('check("who_keeps", keeper)')[1])
         with case("unknown names of other cells get no advice about checks"):
             assert "Try" not in texts(kernel.run("print(unknown)")[1])

@@ -288,7 +288,11 @@ def test_progress():
     tried(RIGHT)
     now = progress()
     assert now.lessons["02"]["slope"] == "right" and now.points == 1
-    assert now.headline() == f"1 of {now.max_points} points. Next: gradient, in lesson 02."
+    count = sum(len(names) for names in now.lessons.values())
+    assert (
+        now.headline()
+        == f"1 of {count} exercises are right: 1 of {now.max_points} points. Next: gradient, in lesson 02."
+    )
     assert "\u2713 slope" in repr(now) and "\u2713 slope" in now._repr_mimebundle_()["text/html"]
 
 

@@ -104,7 +104,7 @@ def distance(a: str, b: str) -> int:
 
 def did_you_mean(names: Iterable[str], prefix: str = "") -> str:
     """The hint "did you mean flow.relu or flow.selu?", or "" without names."""
-    result = [prefix + name for name in names]
+    result = list(dict.fromkeys(prefix + name for name in names))
     return f"did you mean {' or '.join(result)}?" if result else ""
 
 

@@ -249,7 +249,7 @@ def add_exercise_commands(commands: Any) -> None:
     add_language(sub)
     sub.set_defaults(command=teacher_command("similar"))
 
-    sub = commands.add_parser("report", help="write a table of a class from the files NAME/.progress.jsonl in a folder")
+    sub = commands.add_parser("report", help="write a table of a class from the files NAME/progress.jsonl in a folder")
     sub.add_argument("folder", help="folder that contains one folder per learner")
     sub.add_argument("--csv", help="the file to write (default: report.csv in the folder)")
     sub.add_argument("--html", help="the page to write (default: report.html in the folder)")

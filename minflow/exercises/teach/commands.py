@@ -232,8 +232,10 @@ def report(options: argparse.Namespace) -> int:
     except OSError as error:
         return failed("report", error)
     if not known.learners:
-        text = say("there is no NAME/.progress.jsonl in {folder}", folder=folder)
+        text = say("there is no NAME/.progress.jsonl or NAME/progress.jsonl in {folder}", folder=folder)
         return failed("report", FileNotFoundError(text))
+    if known.missing:
+        print(f"minflow exercises report: {reporting.without_file(known.missing)}", file=sys.stderr)
     return written(
         "report",
         {

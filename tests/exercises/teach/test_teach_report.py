@@ -1,6 +1,7 @@
 """The table of a class, from files that anyone may have written."""
 
 import csv
+import html
 import html.parser
 import json
 
@@ -140,6 +141,21 @@ def test_hostile_names_and_lines(tmp_path):
     text = report.as_html(known)
     assert "<script>" not in text and "&lt;script&gt;" in text and Page(text).tags
     assert "\n'=HYPERLINK(1),3," in report.as_csv(known)
+
+
+def test_the_copy_that_a_student_sends_is_read(tmp_path, capsys):
+    folder = folder_of(tmp_path, anna=ANNA, bo=BO)
+    (folder / "bo" / ".progress.jsonl").rename(folder / "bo" / "progress.jsonl")
+    (folder / "anna" / "progress.jsonl").write_text("\n".join(ANNA[:2]), encoding="utf-8")  # an older copy
+    (folder / "<carl>").mkdir()
+    (folder / "<carl>" / "my-progress.jsonl").write_text(ANNA[2])
+    (folder / ".ipynb_checkpoints").mkdir()
+    known = report.read(folder)
+    assert {name: works["slope"].attempts for name, works in known.learners.items()} == {"anna": 2, "bo": 3}
+    assert cli.main(["exercises", "report", str(folder)]) == 0
+    said = "No .progress.jsonl or progress.jsonl to read in: <carl>."
+    assert capsys.readouterr().err == f"minflow exercises report: {said}\n"
+    assert html.escape(said) in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_oversized_file_is_skipped(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""`minflow exercises report`: table of a class from its learners' `.progress.jsonl`, as CSV and HTML.
+"""`minflow exercises report`: table of a class from its learners' progress files, as CSV and HTML.
 
 The files come from learners: lines may be truncated, names may contain anything. Lines that name no exercise of this
 course are counted, not shown. The page is one file without scripts.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import html
 import itertools
 import statistics
 from collections import Counter
@@ -21,6 +22,7 @@ from ...registry import all_exercises
 from .. import notebook as nb
 from .html_page import page, table
 
+NAMES = (record.FILE, record.FILE.lstrip("."))  # the second is that of the copy which learners send
 PAUSE = 30 * 60.0  # seconds between two attempts after which the learner counts as away
 MAX_BYTES = 50_000_000  # bytes of a file that `read` accepts
 STUCK = 30.0  # minutes at one exercise after which a teacher should ask
@@ -46,12 +48,14 @@ class Work:
 class ClassReport:
     """Work of a class. learners: name -> {exercise: Work}.
 
-    unknown: count of truncated lines, unknown exercises, and files that are links or too large.
+    unknown: count of truncated lines, unknown exercises, and files that are links or too large. missing: folders of
+    learners without a file that was read.
     """
 
     exercises: list[Exercise]
     learners: dict[str, dict[str, Work]]
     unknown: int
+    missing: list[str]
 
     def at(self, exercise: Exercise) -> list[Work]:
         """Work of all learners who began the exercise."""
@@ -72,9 +76,7 @@ def read(folder: Path) -> ClassReport:
     known = {exercise.name: exercise for exercise in exercises}
     lines: dict[str, list[dict[str, Any]]] = {}
     unknown = 0
-    for path in sorted(nb.files_below(folder, record.FILE)):
-        if path.name != record.FILE or path == folder / record.FILE or not (path.is_file() or path.is_symlink()):
-            continue
+    for path in progress_files(folder):
         if path.is_symlink() or path.stat().st_size > MAX_BYTES:  # a link could lead to another learner's file
             unknown += 1
             continue
@@ -91,7 +93,25 @@ def read(folder: Path) -> ClassReport:
         [exercise for exercise in exercises if any(exercise.name in works for works in learners.values())],
         learners,
         unknown,
+        [name for name in folder_names(folder) if name not in learners],
     )
+
+
+def progress_files(folder: Path) -> list[Path]:
+    """Progress files and links with their names, in the folders below `folder`; one of each folder.
+
+    Learners' programs only append to a file, so of a file and its copy the larger one contains the other.
+    """
+    largest: dict[Path, Path] = {}
+    for path in sorted(nb.files_below(folder, NAMES[1])):
+        if path.name in NAMES and path.parent != folder and (path.is_file() or path.is_symlink()):
+            largest[path.parent] = max(largest.get(path.parent, path), path, key=lambda file: file.lstat().st_size)
+    return list(largest.values())
+
+
+def folder_names(folder: Path) -> list[str]:
+    """Printable names of the visible folders in `folder`."""
+    return sorted(nb.printable(path.name) for path in folder.iterdir() if path.is_dir() and path.name[0] != ".")
 
 
 def count_lines(path: Path) -> int:
@@ -157,6 +177,8 @@ def as_html(given: ClassReport) -> str:
     begun = say("Learners: {n}. Exercises begun: {begun}.", n=n, begun=len(given.exercises))
     if given.unknown:
         begun += " " + say("{lines} lines were torn or name no exercise of this course.", lines=given.unknown)
+    if given.missing:
+        begun += " " + html.escape(without_file(given.missing))
     head = say("exercise"), say("wrong answer"), say("learners"), say("attempts"), say("what the hint says")
     wrong = wrong_answers(given)
     parts = [
@@ -209,6 +231,10 @@ def as_html(given: ClassReport) -> str:
         ),
     ]
     return page(say("The class"), "\n".join(parts))
+
+
+def without_file(names: list[str]) -> str:
+    return say("No {files} to read in: {names}.", files=say(" or ").join(NAMES), names=", ".join(names))
 
 
 def wrong_answers(given: ClassReport) -> list[tuple]:

@@ -19,11 +19,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
+from ...core.base.errors import MinflowError
 from .. import external
 from ..definition import Exercise
+from ..i18n import say
 from ..judge import Reference
 from ..registry import find
-from . import sandbox, wire
+from . import sandbox, wire, worker
 
 BOOTSTRAP = "import sys; sys.path[:] = {path!r}; from minflow.exercises.grading.worker import main; main()"
 SETUP_SECONDS = 30.0  # for the start and the lesson's cells
@@ -31,6 +33,11 @@ CASE_LIMIT_FACTOR = 15.0  # limit of all cases, as a multiple of one case
 DRAWS = re.compile(r"""\bdraw\(\s*["'](\w{1,80})["']""")  # a call in a cell, and the name of its exercise
 MAX_DRAWS = 10
 MAX_LINES, MAX_BYTES = 100, 16_000_000  # of a response
+MAX_COMPLAINT = 10_000  # bytes of stderr that are read
+
+
+class WorkerFailed(MinflowError, RuntimeError):
+    """A process ended before any code of a learner ran in it, so no answer can be marked."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +112,7 @@ def request(exercise: Exercise, before: list[str], answer: str, limits: Limits) 
 
 
 def run(data: bytes, limits: Limits, seconds: float) -> Response:
-    """Run a request in a new process."""
+    """Run a request in a new process. Raises WorkerFailed."""
     settings = {
         "MINFLOW_GRADING": "1",
         "MINFLOW_LIVE": "0",
@@ -120,7 +127,7 @@ def run(data: bytes, limits: Limits, seconds: float) -> Response:
         "MPLBACKEND": "agg",
     }
     with ExitStack() as stack:
-        out = stack.enter_context(tempfile.TemporaryFile())
+        out, complaint = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
         if limits.trust:
             folder = stack.enter_context(temporary_folder())
             path = [folder for folder in sys.path if folder]
@@ -136,7 +143,7 @@ def run(data: bytes, limits: Limits, seconds: float) -> Response:
             command,
             stdin=subprocess.PIPE,
             stdout=out,
-            stderr=subprocess.DEVNULL,
+            stderr=complaint,
             env=settings,
             start_new_session=os.name == "posix",
             **options,
@@ -154,9 +161,30 @@ def run(data: bytes, limits: Limits, seconds: float) -> Response:
         while len(lines) < MAX_LINES and size < MAX_BYTES and (line := out.readline(wire.MAX_BYTES + 2)):
             lines.append(line)
             size += len(line)
+        complaint.seek(0)
+        complained = complaint.read(MAX_COMPLAINT)
+    remark = f"stopped after {seconds:g} s" if late else exit_remark(process.returncode)
+    if worker.READY not in complained:
+        raise not_ready(remark, complained, limits, seconds)
     if lines and not lines[-1].endswith(b"\n"):  # the process was ended while it wrote
         lines.pop()
-    return Response(lines, f"stopped after {seconds:g} s" if late else exit_remark(process.returncode))
+    return Response(lines, remark)
+
+
+def not_ready(remark: str, complained: bytes, limits: Limits, seconds: float) -> WorkerFailed:
+    """Error of a process that did not come to the learner's code. complained: its stderr."""
+    said = complained.decode("utf-8", "replace").strip().splitlines()
+    return WorkerFailed(
+        say("an answer's process ended before the answer ran: this is not the student's mistake"),
+        values={
+            say("end"): remark,
+            say("last line on stderr"): said[-1] if said else say("none"),
+            say("memory"): f"{limits.memory:g} GB",
+            say("time limit"): f"{seconds:g} s",
+        },
+        where=say("in a process with the teacher's rights") if limits.trust else say("in the sandbox"),
+        hint=say("more memory (--memory 4), more time (--seconds 120), or fewer answers at a time (--jobs 1)"),
+    )
 
 
 @contextmanager

@@ -55,6 +55,7 @@ FILES = {
     "shutil.rmtree",
     "shutil.move",
 }
+READY = b"\nminflow: the answer comes next\n"
 CELL_SECONDS = 5.0  # limit of the answer's cell, in limits of one case
 ANSWER_FILE = "<ipython-input-0-answer>"
 LARGEST_FILE = 50_000_000
@@ -65,12 +66,18 @@ def main() -> None:
     request = pickle.loads(sys.stdin.buffer.read())
     channel = os.fdopen(os.dup(1), "wb", buffering=0)
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
+    for number in (0, 1):
         os.dup2(nowhere, number)
     set_limits(request["memory"], request["seconds"])
     leave_network()
-    run(request, channel)
+    run(request, channel, lambda: announce(nowhere))
     os._exit(0)  # do not wait for threads started by the answer
+
+
+def announce(nowhere: int) -> None:
+    """Say on stderr that all code of a learner is still to come, and close it: that code could not take this back."""
+    os.write(2, READY)
+    os.dup2(nowhere, 2)
 
 
 # ---- limits ---------------------------------------------------------------------------------------------------------
@@ -147,8 +154,8 @@ def is_local(arguments: tuple) -> bool:
 # ---- the answer -----------------------------------------------------------------------------------------------------
 
 
-def run(request: dict[str, Any], channel: BinaryIO) -> None:
-    """Run the cells and the cases of a request, and send the results."""
+def run(request: dict[str, Any], channel: BinaryIO, ready: Callable[[], None]) -> None:
+    """Run the cells and the cases of a request, and send the results. ready: called before the first cell."""
     from .. import isolation
     from ..limits import limited
     from ..runner import LocalRunner, Result, describe
@@ -159,6 +166,7 @@ def run(request: dict[str, Any], channel: BinaryIO) -> None:
     module = types.ModuleType("__main__")
     module.__dict__["display"] = lambda *things, **settings: None  # notebooks have `display`
     sys.modules["__main__"] = module
+    ready()
     for i, source in enumerate(request["before"]):
         with contextlib.suppress(Exception):  # the answer will miss the names it should have bound
             execute(source, before_file(i), module)

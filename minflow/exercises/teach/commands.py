@@ -16,6 +16,7 @@ from ...diagnosis.name_suggestions import similar_names
 from ...io import atomic
 from .. import external
 from ..grading import sandbox
+from ..grading.process import WorkerFailed
 from ..i18n import say
 from ..registry import UnknownExercise
 from . import build as building, exam as exams, grade as grading, notebook as nb, repair as repairing
@@ -109,7 +110,7 @@ def grade(options: argparse.Namespace) -> int:
             print(options.out)
         if pages:
             print(feedback.write(marks, Path(pages)), file=sys.stdout if options.out else sys.stderr)
-    except (OSError, MissingDependencyError) as error:
+    except (OSError, MissingDependencyError, WorkerFailed) as error:
         return failed("grade", error)
     return 0
 

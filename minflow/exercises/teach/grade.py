@@ -30,6 +30,7 @@ from ..grading import process, wire, worker
 from ..grading.process import Limits as Limits, Response
 from ..i18n import say
 from ..limits import OutOfTime, limited
+from ..registry import find
 from ..runner import Result
 from . import notebook as nb
 
@@ -54,6 +55,7 @@ SUSPICIOUS = {
     "gi_frame",
     "cr_frame",
 }
+TRIAL = "slope"  # exercise of the trial; its solution needs no cell above it
 MAX_REMARK = 300  # characters
 COLUMNS = ("file", "lesson", "exercise", "points", "of", "outcome", "wrong answer", "remark")
 
@@ -94,9 +96,10 @@ def grade(
     """Yield the marks of all exercises, notebook by notebook, each as soon as it is known.
 
     jobs: parallel processes (default: one per core). release: the notebook that was given out, or the teacher's one of
-    an exam; by default that of the lesson.
+    an exam; by default that of the lesson. Raises process.WorkerFailed if answers cannot be run here.
     """
     jobs = jobs or os.cpu_count() or 1
+    try_right_answer(limits)
     pending: collections.deque[Callable[[], Mark]] = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         try:
@@ -108,6 +111,24 @@ def grade(
                 yield pending.popleft()()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def try_right_answer(limits: Limits) -> None:
+    """Mark a right answer: what fails on this machine must not look like mistakes of the students.
+
+    Raises process.WorkerFailed.
+    """
+    exercise, answer = find(TRIAL), cells.solved_cell(TRIAL)
+    seconds = limits.time_for(exercise)
+    future = call_now(process.run, process.request(exercise, [], answer, limits), limits, seconds)
+    finding = judged(exercise, [], answer, future, tuple, limits)
+    if finding.outcome != "right":
+        raise process.WorkerFailed(
+            say("a right answer does not get its points here, so nothing was marked"),
+            values={say("exercise"): TRIAL, say("remark"): finding.remark},
+            where=say("in the trial before the first notebook"),
+            hint=say("more memory (--memory 4), more time (--seconds 120), or fewer answers at a time (--jobs 1)"),
+        )
 
 
 def tasks(
@@ -226,7 +247,7 @@ def judged(
     given: Callable[[], tuple],
     limits: Limits,
 ) -> Finding:
-    """Judge the response of an answer's process, whatever it contains."""
+    """Judge the response of an answer's process, whatever it contains. Raises process.WorkerFailed."""
     try:
         response = future.result()
         sources = {worker.before_file(i): source for i, source in enumerate(before)} | {worker.ANSWER_FILE: answer}
@@ -244,6 +265,8 @@ def judged(
             remark = f"the cell does not bind {exercise.answer}"
         wrong = verdict.wrong.name if verdict.wrong else ""
         return Finding(verdict.outcome, wrong, remark[:MAX_REMARK], shown)
+    except process.WorkerFailed:
+        raise
     except Ended as error:
         remark = str(error)
     except wire.WireError as error:

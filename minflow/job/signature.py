@@ -264,8 +264,9 @@ class Signature:
             hint = f"{argument.path.partition('[')[0]}.filled(0) gives an array of numbers"
             self.refuse(argument, what, {"masked": f"{array.mask.sum()} of {array.size}"}, hint)
         if shape is not None and array.shape != shape:
-            hint = f"reshape it to {list(shape)}, or change the placeholder"
-            if array.shape[1:] == shape[1:]:
+            remedy = "reshape it to" if array.size == math.prod(shape) else "give an array of shape"
+            hint = f"{remedy} {list(shape)}, or change the placeholder"
+            if array.ndim and array.shape < shape and array.shape[1:] == shape[1:]:
                 hint = "the batch size is fixed by the placeholder: drop the last, smaller batch, or pad it"
             what = "does not have the shape of its placeholder"
             values = {"expected": f"{kind.dtype.name}{list(shape)}", f"got {argument.path}{at}": describe(array)}

@@ -286,7 +286,7 @@ def sizes(batches, n, size, seed):
         return f"{len(every)} batches, of which one is no pair (x part, y part)"
     if not all(isinstance(part, flow.Tensor) and part.ndim == 1 for pair in every for part in pair):
         return "a part of a pair is not a tensor with a row of examples"
-    return ", ".join(f"({len(x)}, {len(y)})" for x, y in every)
+    return ", ".join(f"({len(x)}, {len(y)})" for x, y in every) or "no batch"
 
 
 def count_seen(batches, n, size, seed):
@@ -344,9 +344,12 @@ def batches_stay_unchanged(batches, n, size, seed):
 @exercise.cases
 def cases(rng):
     seed = int(rng.integers(1, 1000))
-    yield case(2, 5, seed, run=sizes, expected="(2, 2)", text="2 examples, size 5: the length of each batch (x, y)")
-    yield case(5, 2, seed, run=sizes, expected="(2, 2), (2, 2), (1, 1)", text="5 examples, size 2: the lengths")
-    yield case(6, 2, seed, run=sizes, expected="(2, 2), (2, 2), (2, 2)", text="6 examples, size 2: the lengths")
+    yield case(2, 5, seed, run=sizes, expected="(2, 2)",
+               text="2 examples, size 5: the lengths of x and y in each batch")
+    yield case(5, 2, seed, run=sizes, expected="(2, 2), (2, 2), (1, 1)",
+               text="5 examples, size 2: the lengths of x and y in each batch")
+    yield case(6, 2, seed, run=sizes, expected="(2, 2), (2, 2), (2, 2)",
+               text="6 examples, size 2: the lengths of x and y in each batch")
     yield case(5, 2, seed, run=count_seen, expected="each once",
                text="5 examples, size 2: how often does each one come?")
     yield case(30, 7, seed, run=pairs_match, expected="together",

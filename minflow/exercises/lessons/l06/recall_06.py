@@ -9,5 +9,5 @@ exercise = recall(
     ("The tape's slopes", "a",
      "Question 2: lesson 03. One backward pass gives the slopes of all knobs; nudging needs two runs for each."),
     ("A mixed-up pair", "c",
-     "Question 3: lesson 00, mixed_up. Rows are the truth, columns what was read; off the diagonal it was wrong."),
+     "Question 3: exercise 00.2 mixed_up. Rows are the truth, columns what was read; off the diagonal it was wrong."),
 )

@@ -331,7 +331,8 @@ def cases(rng):
     best[:20] = 63 - best[:20]
     count = int((images.reshape(50, 64).argmax(1) == best).sum())
     yield case(images, labels, run=result_types, expected="int32[50] and float32[50, 64]",
-               text="50 images of 1 x 8 x 8 float32, 50 labels int32, 64 scores each: what comes back")
+               text="50 images of 1 x 8 x 8 float32, 50 labels int32, a test network whose scores are the 64 pixels: "
+                    "what comes back")
     yield case(images, best, run=expected_labels, expected=count, text="how many of 50 are read right")
     both = [labels.tolist(), labels[::-1].tolist()]
     yield case(images, labels, run=labels_of_two_calls, expected=both, text="the labels of two calls")

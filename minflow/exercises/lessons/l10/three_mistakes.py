@@ -249,9 +249,12 @@ def digit_batches(batch):
 
 
 def hide_variable_names(call):
-    """Leave out the names that learners choose, except for the default."""
+    """Leave out the names that learners choose, except for the default, and what would not fit into a row."""
     result = outcome_of(call)
-    return re.sub(r"'(?!Dense)[^'-]*-", "'...-", result) if isinstance(result, str) else result
+    if not isinstance(result, str):
+        return result
+    result = re.sub(r"(are swapped|has one gradient)[:,] .*", r"\1", result)
+    return re.sub(r"'(?!Dense)[^'-]*-", "'...-", result)
 
 
 def first_call_works(make_train, batch):

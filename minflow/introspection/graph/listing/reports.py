@@ -394,6 +394,7 @@ def picture_record(graph: Any, opening: Opening | None = None) -> GraphRecord | 
 def part_record(part: Any, title: str, opening: Opening | None = None) -> GraphRecord:
     """The operations of one compiled graph, after all passes."""
     from ....views.records.graph import graph_record
+    from ....views.text.listing import count
 
     # Leave out states that have lost their readers in a pass.
     used = {x.node for n in part.graph.nodes for x in n.inputs if x.__class__ is Value}
@@ -405,4 +406,5 @@ def part_record(part: Any, title: str, opening: Opening | None = None) -> GraphR
         from ..ranks.shards import describe_shards, without_order
 
         shown, describe = without_order(shown), describe_shards(part)
-    return graph_record(shown, f"{title}: {len(shown.nodes)} operations, {len(states)} states", opening, describe)
+    counts = f"{count(len(shown.nodes), 'operation')}, {count(len(states), 'state')}"
+    return graph_record(shown, f"{title}: {counts}", opening, describe)

@@ -395,6 +395,10 @@ MISTAKES = {
         lambda: plus_one(X.astype("f8")),
         r'does not have the dtype.*Try: x\.astype\("float32"\), or dtype=flow.float64 in the placeholder',
     ),
+    "a smaller batch": (lambda: plus_one(X[:1]), "does not have the shape.*drop the last, smaller batch"),
+    "a larger batch": (lambda: plus_one(np.tile(X, (2, 1))), r"does not have the shape.*Try: give .* \[2, 3\], or"),
+    "a number": (lambda: plus_one(np.array(1, "f4")), r"does not have the shape.*Try: give .* \[2, 3\], or"),
+    "a turned array": (lambda: plus_one(X.T), r"does not have the shape.*Try: reshape it to \[2, 3\], or"),
     "a handle": (
         lambda: plus_one(doubled(X)),
         r"must be a NumPy array, got a Step.*Try: doubled\(\.\.\.\)\.get\(\) waits",
@@ -415,6 +419,12 @@ MISTAKES = {
 def test_mistake_has_a_suggestion(mistake):
     call, text = MISTAKES[mistake]
     here(told(call, MinflowError, f"(?s){text}"))
+
+
+def test_listing_counts_one_operation(capsys):
+    plus_one(X)
+    flow.show(plus_one)
+    assert capsys.readouterr().out.startswith("predict job plus_one: 1 operation, 0 states\n")
 
 
 def test_settings_are_functions():

@@ -98,6 +98,7 @@ vary(
                 ") / 10)": f") / {last})",
                 "[:10]": f"[:{last}]",
             },
+            without=("nine losses",),
             more=(
                 partial(keep_rate_case, last, 1.0, "0.1: one high loss among twelve; 0.2 is flat"),
                 partial(keep_rate_case, last + 1, -1.0, "0.1: one low loss among twelve; 0.2 is flat"),

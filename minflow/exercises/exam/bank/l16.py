@@ -77,7 +77,7 @@ vary(
                    answer(x, *rest))),
         Change("mlp_negative", "Return a list with the whole result for each device, multiplied by -1.",
                result="[-one for one in ({})]",
-               undo=lambda answer: lambda *parts: [-one for one in answer(*parts)]),
+               undo=lambda answer: lambda *parts: [-one for one in answer(*parts)], without=("one after the other",)),
     ],
 )
 

@@ -51,6 +51,7 @@ def test_brightness():
     pixels, scale, _ = to_uint8(np.array([[[-2.0, 0.0, 2.0]]]))
     assert pixels.tolist() == [[[0, 128, 255]]] and scale == "-2 is black, 2 white"
     pixels, _, bad = to_uint8(np.array([[[0.0, math.nan, 1.0]]]))
+    assert to_uint8(np.zeros((1, 1, 1, 3)))[1] == "0 is dark, 1 bright in each color"
     assert pixels.shape == (1, 1, 3, 3) and bad == "1 elements are NaN or infinite, drawn magenta with a cross"
 
 

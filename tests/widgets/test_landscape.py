@@ -48,6 +48,13 @@ def test_start_step_and_minimum_do_not_rely_on_color():
     assert landscape(bowl, (-3, 5), (-4, 4), ax=given) is given
 
 
+def test_end_of_the_walk_is_seen_next_to_the_lowest_place():
+    ax = landscape(bowl, (-3, 5), (-4, 4), [(0, 0), (1, -0.4)])
+    drawn = {line.get_label(): line for line in ax.get_lines()}
+    assert drawn["step 1"].get_markersize() > 2 * drawn["lowest"].get_markersize()
+    assert all(number.get_zorder() <= drawn["step 1"].get_zorder() for number in ax.texts)
+
+
 def test_text_is_a_map_and_a_sentence():
     lines = landscape_text(bowl, (-3, 5), (-4, 4), [(0, 0), (0.4, -0.2), (1, -0.4)]).splitlines()
     letters = lines[:21]
@@ -64,6 +71,7 @@ def test_text_is_a_map_and_a_sentence():
 def test_path_leaving_the_map_and_non_finite_loss():
     land = Landscape(bowl, (-1, 1), (-1, 1), [(0, 0), (50, 0)])
     assert land.plot().get_title().endswith("after 1 step\nw = 50, b = 0, outside the picture")
+    assert [line.get_text() for line in land.plot().get_legend().get_texts()] == ["lowest", "start"]
     assert land.text().splitlines()[10].count("E") == 0
     land.step(float("nan"), 0.0)
     land.plot().figure.canvas.draw()

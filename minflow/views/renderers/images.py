@@ -176,7 +176,7 @@ def images_record(tensor: Any, labels: Any = None) -> ImagesRecord:
 def to_uint8(images: np.ndarray) -> tuple[np.ndarray, str, str]:
     """uint8 pixels, a description of the brightness scale, and of elements that are not finite."""
     if images.dtype == np.uint8:
-        return images, say("{low} is black, {high} white", low="0", high="255"), ""
+        return images, scale_text(images, "0", "255"), ""
     numbers = images.astype(np.float64)
     finite = np.isfinite(numbers)
     some = numbers[finite]
@@ -186,7 +186,7 @@ def to_uint8(images: np.ndarray) -> tuple[np.ndarray, str, str]:
     span = (high - low) or 1.0
     with np.errstate(all="ignore"):
         pixels = np.nan_to_num((numbers - low) / span * 255, nan=0.0).clip(0, 255).round().astype(np.uint8)
-    scale = say("{low} is black, {high} white", low=short_number(low), high=short_number(high))
+    scale = scale_text(images, short_number(low), short_number(high))
     if finite.all():
         return pixels, scale, ""
     if pixels.ndim == 3:
@@ -196,6 +196,15 @@ def to_uint8(images: np.ndarray) -> tuple[np.ndarray, str, str]:
         wrong = ~finite.all(axis=-1)
     pixels[wrong] = NONFINITE_COLOR
     return pixels, scale, f"{int((~finite).sum()):,} elements are NaN or infinite, drawn magenta with a cross"
+
+
+def scale_text(images: np.ndarray, low: str, high: str) -> str:
+    """The meaning of the numbers `low` and `high`, for gray images, (n, h, w), or colored ones, (n, h, w, 3)."""
+    return say(
+        "{low} is dark, {high} bright in each color" if images.ndim == 4 else "{low} is black, {high} white",
+        low=low,
+        high=high,
+    )
 
 
 def images_text(record: ImagesRecord) -> str:

@@ -95,7 +95,9 @@ class Landscape(GrowingFigure):
             ax.contourf(self.w, self.b, good, levels, cmap="Blues").set_rasterized(True)
             look = {"colors": theme.LINE, "linewidths": 0.5, "linestyles": "solid"}
             rings = ax.contour(self.w, self.b, good, levels[1:-1], **look)
-            for number in ax.clabel(rings, rings.levels[::3], fmt="%.3g", fontsize=8, colors=theme.TEXT_COLOR):
+            for number in ax.clabel(
+                rings, rings.levels[::3], fmt="%.3g", fontsize=8, colors=theme.TEXT_COLOR, zorder=2
+            ):
                 number.set_bbox({"facecolor": theme.TEXT_PLATE, "linewidth": 0, "pad": 1})
             w, b, _ = self._lowest()
             ax.plot(
@@ -104,7 +106,8 @@ class Landscape(GrowingFigure):
                 "P",
                 color=theme.TEXT_COLOR,
                 markeredgecolor=theme.PLAIN,
-                markersize=9,
+                markeredgewidth=0.5,
+                markersize=8,
                 label=say("lowest"),
                 zorder=3,
             )
@@ -115,8 +118,9 @@ class Landscape(GrowingFigure):
             for place, marker, label in ((0, "o", say("start")), (-1, "*", say("step {step}", step=len(w) - 1)))[
                 : len(w)
             ]:
-                look = {"color": theme.RED, "markeredgecolor": theme.PLAIN, "markersize": 15 if place else 9}
-                ax.plot(w[[place]], b[[place]], marker, label=label, **look)
+                look = {"color": theme.RED, "markeredgecolor": theme.PLAIN, "markersize": 18 if place else 9}
+                if self._inside(*self.path[place]):
+                    ax.plot(w[[place]], b[[place]], marker, label=label, **look)
         ax.set_xlim(self.w[0], self.w[-1])
         ax.set_ylim(self.b[0], self.b[-1])
         ax.set_xlabel(self.names[0], parse_math=False)
@@ -142,9 +146,8 @@ class Landscape(GrowingFigure):
                 "lowest of {n:,} places: loss {low:.3g} at {place}", n=self.heights.size, low=low, place=self._at(w, b)
             )
         last = self.path[-1]
-        outside = not (self.w[0] <= last[0] <= self.w[-1] and self.b[0] <= last[1] <= self.b[-1])
         where = self._at(*last)
-        if outside:
+        if not self._inside(*last):
             where = say("{place}, outside the picture", place=where)
         if not steps:
             return say("start: loss {loss:.3g} at {place}", loss=self.losses[0], place=where)
@@ -157,6 +160,9 @@ class Landscape(GrowingFigure):
             n=steps,
             place=where,
         )
+
+    def _inside(self, w: float, b: float) -> bool:
+        return bool(self.w[0] <= w <= self.w[-1] and self.b[0] <= b <= self.b[-1])
 
     def _at(self, w: float, b: float) -> str:
         return f"{self.names[0].strip()} = {w:.3g}, {self.names[1].strip()} = {b:.3g}"

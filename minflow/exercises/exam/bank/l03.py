@@ -10,7 +10,7 @@ def diamond(rng):
     a, k = int(rng.choice([2, 3])), int(rng.choice([3, 4, 5]))
     one = question(
         "diamond",
-        "`a` is {a}. Then `b = a * a`, `c = {k} * b` and `d = c * b`. What is the slope of `d` in `a`, the gradient "
+        "`a` is {a}. Then `b = a * a`, `c = {k} * b` and `d = c * b`. What is the slope of `d` "
         "with respect to `a`? Write `{answer} = ...`",
         a=a,
         k=k,
@@ -20,10 +20,10 @@ def diamond(rng):
     # an intermediate result may equal the answer by chance
     for name, wrong, hint in (
         ("half", slope / 2, "One path is missing: b is used in c and in d, and a twice in b."),
-        ("up to b", up_to_b, "That is the slope of d in b. There is one more step, from b to a."),
+        ("up to b", up_to_b, "That is the slope of d with respect to b. There is one more step, from b to a."),
         ("twice", 2 * slope, "One path is counted twice."),
         ("value of d", value, "That is the value of d, not a slope."),
-        ("value of c", k * a * a, "That is c, the slope of d in b on the straight path."),
+        ("value of c", k * a * a, "That is c, the slope of d with respect to b on the straight path."),
         ("added along the way", up_to_b + 2 * a, "From d to b and on to a the slopes are multiplied."),
     ):
         if wrong != slope and wrong not in [known.answer for known in one.wrongs]:

@@ -7,8 +7,8 @@ exercise = Exercise(
     question="Which shapes come out, and which of these are errors?",
     hint="Write the two shapes under each other with their right ends together. Sizes must be equal, or one of them "
          "must be 1.",
-    fact="Nothing is copied when a 1 stretches: the same numbers are read again. So broadcasting takes no extra "
-         "memory.",
+    fact="Nothing is copied when a 1 stretches: the same numbers are read again. So stretching takes no extra memory. "
+         "The result does: it has its full size.",
     sibling="(5, 2, 3) and (2, 1), right ends together: 3 over 1 gives 3, 2 over 2 gives 2, and 5 has no partner. The "
             "result is (5, 2, 3). (5, 2) and (5,): 2 over 5, neither is 1: an error. The mean over axis 1 of (5, 2) "
             "is (5,): axis 1, of size 2, is gone.",

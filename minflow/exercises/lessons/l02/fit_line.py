@@ -10,7 +10,7 @@ exercise = Exercise(
     "02.3", "fit_line", kind="write", level="core", tolerance=(1e-4, 1e-4),
     question="Can a line find its best position by itself?",
     hint="Do the first step on paper: at w = 0, b = 0 the error of each point is 0 - y. What are the two slopes?",
-    fact="The two slopes at 0, 0 are only sums over the points. The best line could even be found in one go, by "
+    fact="The two slopes at 0, 0 are only means over the points. The best line could even be found in one go, by "
          "solving two equations. A network cannot; walking downhill works for both.",
     sibling="One knob: find the number c that is nearest to 1, 2 and 6. The loss is the mean of (c - y)**2. At c = 0 "
             "the errors c - y are -1, -2, -6. The slope is 2 * mean(c - y) = 2 * (-3) = -6. It is below 0, so c must "

@@ -79,7 +79,7 @@ def gradient(f, w, h=1e-3):
 
 
 @exercise.wrong("the caller's knobs",
-                "Your nudges stay in the caller's own list: w[0] is still nudged when it is the turn of w[1]. Nudge a "
+                "Your nudges stay in the caller's own list: after your call its knobs are not what they were. Nudge a "
                 "copy.",
                 "`list(w)` makes a new list with the same numbers. `w` alone is the caller's own list.")
 def gradient(f, w, h=1e-3):
@@ -192,8 +192,8 @@ def gradient(f, w, h=1e-3):
 
 
 @exercise.wrong("two names, one list",
-                "Both nudges happen to the same list, so they cancel. Does `right = w` make a new list?",
-                "`right = w` is a second name for the same list. `right = list(w)` is a new one.")
+                "Both nudges happen to the same list, so they cancel. Does `new = w` make a new list?",
+                "`new = w` is a second name for the same list. `new = list(w)` is a new one.")
 def gradient(f, w, h=1e-3):
     slopes = []
     for i in range(len(w)):

@@ -5,13 +5,14 @@ from ...definition import Exercise, as_number
 exercise = Exercise(
     "03.1", "diamond", kind="predict", level="core", answer="slope_of_d",
     question="How steep is a result whose parts meet again?",
-    hint="Begin at d and go back. First the slopes of d in c and in b, then on to a. Count every arrow of the picture.",
+    hint="Begin at d and go back. First the slopes of d with respect to c and to b, then on to a. Count every arrow of "
+         "the picture.",
     fact="d is 2*a*a*a*a, whose slope is 8*a*a*a: 64 at a = 2. The tape finds it without this formula, from the slopes "
          "of single operations.",
-    sibling="p = 3, q = p * p, r = q + p. Two arrows lead from p to q, one leads from p to r. The slope of q in p is "
-            "3 + 3 = 6, one 3 for each arrow. On the path through q the slope of r in p is 1 * 6 = 6; on the straight "
-            "path it is 1. The paths meet, so add: 7. Check: r = p*p + p, and at 3.01 it is 12.0701, which is 0.0701 "
-            "more for a nudge of 0.01.",
+    sibling="p = 3, q = p * p, r = q + p. Two arrows lead from p to q, one leads from p to r. The slope of q with "
+            "respect to p is 3 + 3 = 6, one 3 for each arrow. On the path through q the slope of r with respect to p "
+            "is 1 * 6 = 6; on the straight path it is 1. The paths meet, so add: 7. Check: r = p*p + p, and at 3.01 "
+            "it is 12.0701, which is 0.0701 more for a nudge of 0.01.",
 )
 exercise.solution(64)
 
@@ -19,15 +20,17 @@ exercise.wrong_value(
     "half", 32,
     "32 is the value of d, and half of its slope. a is used twice in a*a, and b is used in c and in d: did you go all "
     "these paths?",
-    "Slope of d in b: straight, it is c = 8; through c, it is b * 2 = 8. Together? And the slope of b in a: "
-    "one a for each of the two arrows.")
+    "Slope of d with respect to b: straight, it is c = 8; through c, it is b * 2 = 8. Together? And the slope "
+    "of b with respect to a: one a for each of the two arrows.")
 exercise.wrong_value(
     "up to b", 16,
-    "16 is the slope of d in b, a quarter of the answer. There is one more stretch, from b to a.",
-    "Multiply along the path: slope of d in b times slope of b in a. a meets itself in a*a: two arrows.")
+    "16 is the slope of d with respect to b, a quarter of the answer. There is one more stretch, from b to a.",
+    "Multiply along the path: slope of d with respect to b times slope of b with respect to a. a meets itself in "
+    "a*a: two arrows.")
 exercise.wrong_value(
     "value of c", 8,
-    "8 is c, the slope of d in b on the straight path. b reaches d through c as well, and a comes before b.",
+    "8 is c, the slope of d with respect to b on the straight path. b reaches d through c as well, and a comes "
+    "before b.",
     "Write the slope of one operation at each arrow. Multiply along each path, add what arrives at b, then go to a.")
 exercise.wrong_value(
     "added along a path", 20,

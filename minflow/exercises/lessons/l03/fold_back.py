@@ -100,12 +100,34 @@ def fold_back(g, shape):
     return g
 
 
-@exercise.wrong("mean",
-                "Where paths meet, slopes *add*. A mean is too small: divided by the number of copies.",
-                "`sum` in place of `mean`: the total of the result is the total of g.")
+MEAN = ("Where paths meet, slopes *add*. A mean is too small: divided by the number of copies.",
+        "`sum` in place of `mean`: the total of the result is the total of g.")
+
+
+@exercise.wrong("mean", *MEAN)
 def fold_back(g, shape):
     while len(g.shape) > len(shape):
         g = g.mean(0)
+    for axis, size in enumerate(shape):
+        if size == 1:
+            g = g.mean(axis, keepdim=True)
+    return g
+
+
+@exercise.wrong("mean of new axes", *MEAN)
+def fold_back(g, shape):
+    while len(g.shape) > len(shape):
+        g = g.mean(0)
+    for axis, size in enumerate(shape):
+        if size == 1:
+            g = g.sum(axis, keepdim=True)
+    return g
+
+
+@exercise.wrong("mean of stretched axes", *MEAN)
+def fold_back(g, shape):
+    while len(g.shape) > len(shape):
+        g = g.sum(0)
     for axis, size in enumerate(shape):
         if size == 1:
             g = g.mean(axis, keepdim=True)

@@ -4,7 +4,7 @@ from ...definition import recall
 
 exercise = recall(
     "03.0",
-    ("The slope of the loss in a knob is -4. What makes the loss smaller?", "a",
+    ("The slope of the loss with respect to a knob is -4. What makes the loss smaller?", "a",
      "Below 0 the loss falls as the knob grows. Lesson 02, a step downhill."),
     ("Numbers of shape (4, 1) are added to numbers of shape (4, 3). What happens?", "c",
      "An axis of size 1 stretches. Lesson 01, on broadcasting."),

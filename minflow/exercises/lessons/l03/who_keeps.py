@@ -100,7 +100,7 @@ exercise.wrong_value(
     "The longest bar is at the top.")
 exercise.wrong_value(
     "small factors", "mul",
-    "error * error keeps one number for each row of x. There is a longer bar.",
+    "A product keeps its factors. Here these have one number for each example: there is a longer bar.",
     "Compare the bytes in the first column.")
 exercise.wrong_value(
     "no such operation", "dot",

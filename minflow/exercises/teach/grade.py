@@ -187,7 +187,22 @@ def start(
     before = setup_cells(notebook, released, exercise, answer)
     future = submit(process.run, process.request(exercise, before, answer, limits), limits, limits.time_for(exercise))
     given = functools.partial(given_values, exercise, released, limits)
-    return lambda: finished(place, exercise, answer, judged(exercise, before, answer, future, given, limits), remarks)
+
+    def wait() -> Mark:
+        finding = judged(exercise, before, answer, future, given, limits)
+        return finished(place, exercise, answer, with_missing_name(finding, notebook, released), remarks)
+
+    return wait
+
+
+def with_missing_name(finding: Finding, notebook: dict[str, Any], released: dict[str, Any]) -> Finding:
+    """Add to the card and the remark why a name is unknown, if a cell that the learner added or changed binds it."""
+    name = finding.missing
+    if not name or not finding.card or name in nb.names_of(released) or name not in nb.names_of(notebook):
+        return finding
+    text = say("{name} is in another cell, which does not count: put it into the answer's cell", name=name)
+    finding.card.paragraphs.append(text)
+    return dataclasses.replace(finding, remark=f"{finding.remark[: MAX_REMARK - len(text)]}; {text}")
 
 
 def finished(place: Mark, exercise: Exercise, answer: str, finding: Finding, remarks: list[str]) -> Mark:
@@ -209,12 +224,17 @@ def finished(place: Mark, exercise: Exercise, answer: str, finding: Finding, rem
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """Verdict on an answer. wrong: name of the wrong answer. remark: for the teacher. card: for the learner."""
+    """Verdict on an answer.
+
+    wrong: name of the wrong answer. remark: for the teacher. card: for the learner. missing: the unknown name, after a
+    NameError.
+    """
 
     outcome: str
     wrong: str = ""
     remark: str = ""
     card: Card | None = None
+    missing: str = ""
 
 
 class Ended(Exception):
@@ -264,7 +284,8 @@ def judged(
         elif verdict.outcome == "not started" and response.lines and b"unbound" in response.lines[0]:
             remark = f"the cell does not bind {exercise.answer}"
         wrong = verdict.wrong.name if verdict.wrong else ""
-        return Finding(verdict.outcome, wrong, remark[:MAX_REMARK], shown)
+        missing = verdict.result.error.missing if verdict.result and verdict.result.error else ""
+        return Finding(verdict.outcome, wrong, remark[:MAX_REMARK], shown, missing)
     except process.WorkerFailed:
         raise
     except Ended as error:

@@ -319,6 +319,12 @@ def bound_names(source: str) -> frozenset[str]:
     return frozenset(top_names(tree))
 
 
+def names_of(notebook: dict[str, Any]) -> set[str]:
+    """Names that the code cells bind."""
+    sources = [cell["source"] for cell in notebook["cells"] if cell.get("cell_type") == "code"]
+    return {name for source in sources for name in bound_names(source)}
+
+
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
 

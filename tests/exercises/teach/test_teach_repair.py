@@ -23,14 +23,34 @@ def test_cells_are_the_releases_and_answers_the_learners(course_folder, tmp_path
     assert nb.read(tmp_path / "anna.repaired.ipynb") == answered(RIGHT)
     out = capsys.readouterr().out
     assert "slope: 2 cells" in out and "same_scale: the answer is in 2 cells" in out
+    assert "left out: 1 / 0" in out
     assert cli.main(["exercises", "repair", "--in-place", str(tmp_path)]) == 0  # no second repair
     assert nb.read(path) == answered(RIGHT) and len(list(tmp_path.glob("*.ipynb"))) == 2
+
+
+def test_own_cells_are_listed_and_kept(course_folder, tmp_path, capsys):
+    """A helper in a cell of its own works in the notebook, but not in the repaired one."""
+    notebook = answered({"slope": "def slope(f, x, h=1e-3):\n    return rise(f, x, h) / (2 * h)"})
+    place = next(i for i, cell in enumerate(notebook["cells"]) if cell["id"] == "slope-answer")
+    notebook["cells"].insert(place, nb.cell("code", "def rise(f, x, h):\n    return f(x + h) - f(x - h)", "own"))
+    notebook["cells"][1]["source"] += "\nimport statistics"
+    path = tmp_path / "anna.ipynb"
+    nb.write(path, notebook)
+    before = path.read_bytes()
+    assert cli.main(["exercises", "repair", "--in-place", str(path)]) == 0
+    out = capsys.readouterr().out
+    assert "left out: def rise(f, x, h):" in out and "left out: import numpy as np" in out
+    assert out.count("left out") == 2 and "kept as anna.ipynb.original" in out
+    assert (tmp_path / "anna.ipynb.original").read_bytes() == before and path.read_bytes() != before
+    path.write_bytes(before)
+    assert cli.main(["exercises", "repair", "--in-place", str(path)]) == 1  # it would lose the first original
+    assert "anna.ipynb.original exists" in capsys.readouterr().err and path.read_bytes() == before
 
 
 def test_nbgrader_metadata_is_kept(course_folder, tmp_path):
     nb.write(tmp_path / "x.ipynb", broken(answered(RIGHT, nbgrader.add_metadata(lesson()))))
     path, remarks = repair.repair(tmp_path / "x.ipynb")
-    assert nb.read(path) == answered(RIGHT, nbgrader.add_metadata(lesson())) and len(remarks) == 2
+    assert nb.read(path) == answered(RIGHT, nbgrader.add_metadata(lesson())) and len(remarks) == 3
 
 
 def test_custom_release(course_folder, tmp_path):

@@ -13,8 +13,9 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from . import course
 from .core.base.optional import install_command, without_grammars
@@ -38,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     start = not typed or (typed[0].startswith("-") and typed[0] not in ("-h", "--help", *VERSION))
     options, rest = parser().parse_known_args(["lab", *typed] if start else typed)
     if rest and options.command is not lab:
-        parser().error(f"unrecognized arguments: {' '.join(rest)}")
+        options.parser.reject(rest)
     if options.command is lab:
         options.jupyter, options.typed = rest, typed
     if folder := getattr(options, "exercises", None):
@@ -56,8 +57,27 @@ def main(argv: list[str] | None = None) -> int:
         return 141
 
 
+class Parser(argparse.ArgumentParser):
+    """Parser of a command, which its options name as `parser`: an error shows the usage of that command."""
+
+    def __init__(self, *words: Any, **settings: Any) -> None:
+        super().__init__(*words, **settings)
+        self.set_defaults(parser=self)
+
+    def reject(self, unknown: list[str]) -> NoReturn:
+        """End with an error about arguments that the command does not have, and the options they resemble."""
+        from difflib import get_close_matches
+
+        known = [name for action in self._actions for name in action.option_strings]
+        near = [
+            name for word in unknown if word[0:1] == "-" for name in get_close_matches(word.partition("=")[0], known, 1)
+        ]
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+
+
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="minflow",
         description="A deep-learning framework that you can see through.",
         formatter_class=argparse.RawDescriptionHelpFormatter,  # do not wrap commands
@@ -87,7 +107,7 @@ def parser() -> argparse.ArgumentParser:
 
     sub = commands.add_parser("run", help="execute a notebook without a browser and print its outputs as text")
     sub.add_argument("notebook", help="its number (00), its name (07_eager_and_static) or a path")
-    sub.add_argument("--timeout", type=seconds, default=600, help="seconds that one cell may take (default 600)")
+    sub.add_argument("--timeout", type=positive, default=600, help="seconds that one cell may take (default 600)")
     sub.add_argument(
         "--here",
         action="store_true",
@@ -119,7 +139,9 @@ def parser() -> argparse.ArgumentParser:
 
     sub = commands.add_parser("slides", help="write a lesson as slides: one page that needs no network")
     sub.add_argument("lesson", help="its number (05), its name or a path")
-    sub.add_argument("--out", help="the file to write (default: 05_NAME.slides.html here)")
+    sub.add_argument(
+        "--out", help="the file to write (default: 05_NAME.slides.html here, in Chinese 05_NAME.zh.slides.html)"
+    )
     sub.add_argument(
         "--reveal",
         nargs="?",
@@ -187,10 +209,12 @@ def add_exercise_commands(commands: Any) -> None:
         help="word of the class, as in MINFLOW_WORD: it selects the questions of some exercises (default: none)",
     )
     sub.add_argument(
-        "--memory", type=seconds, default=2.0, metavar="GB", help="limit for one answer (default 2; Linux only)"
+        "--memory", type=positive, default=2.0, metavar="GB", help="limit for one answer (default 2; Linux only)"
     )
-    sub.add_argument("--seconds", type=seconds, help="limit for one answer (default: set by its exercise, at least 60)")
-    sub.add_argument("--jobs", type=int, help="answers graded in parallel (default: one per core)")
+    sub.add_argument(
+        "--seconds", type=positive, help="limit for one answer (default: set by its exercise, at least 60)"
+    )
+    sub.add_argument("--jobs", type=count, help="answers graded in parallel (default: one per core)")
     sub.add_argument(
         "--trust", action="store_true", help="run answers with your rights, where there is no sandbox (bubblewrap)"
     )
@@ -285,12 +309,20 @@ def teacher_command(name: str) -> Callable[[argparse.Namespace], int]:
     return command
 
 
-def seconds(text: str) -> float:
+def positive(text: str) -> float:
     """Argparse type: a positive, finite number."""
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise ValueError
-    return value
+    with suppress(ValueError):
+        if 0 < float(text) < float("inf"):
+            return float(text)
+    raise argparse.ArgumentTypeError(f"must be a number above 0, got {text!r}")
+
+
+def count(text: str) -> int:
+    """Argparse type: a whole number from 1."""
+    with suppress(ValueError):
+        if int(text) > 0:
+            return int(text)
+    raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, got {text!r}")
 
 
 def version() -> str:

@@ -82,6 +82,9 @@ def grade(options: argparse.Namespace) -> int:
         require_paths([*options.files, options.release])
     except MissingPath as error:
         return failed("grade", error)
+    if others := [path for path in options.files if not path.endswith(".ipynb") and not os.path.isdir(path)]:
+        text = say("{path} is not a notebook: name files that end in .ipynb, or folders", path=nb.printable(others[0]))
+        return failed("grade", ValueError(text))
     if not nb.notebooks(options.files):
         return failed("grade", FileNotFoundError(say("no notebooks found")))
     try:
@@ -180,6 +183,7 @@ def try_exercise(options: argparse.Namespace) -> int:
     from ..authoring.new import exercise_named
 
     try:
+        require_paths([options.name if options.name.endswith(".py") else "", options.answer])
         exercise = exercise_named(options.name)
         if options.answer:
             print(proof.answer_card(exercise, Path(options.answer)))
@@ -205,6 +209,10 @@ def exam(options: argparse.Namespace) -> int:
         return 0
     try:
         files = exams.write(plans.plan_of(options.names), options.seed, Path(options.out))
+    except UnknownExercise as error:
+        if len(options.names) == 1 and (near := similar_names(options.names[0], plans.PLANS)):
+            error.hint = f"did you mean {near[0]}?"
+        return failed("exam", error)
     except (LookupError, OSError) as error:
         return failed("exam", error)
     for path in files:
@@ -278,5 +286,6 @@ def written(command: str, files: dict[Path, str]) -> int:
 def failed(command: str, error: Exception) -> int:
     if isinstance(error, UnknownExercise):
         error.where = ""  # a line of the program `minflow`
+        error.hint = error.hint.replace("progress()", invocation.command("exercises", "exam"))
     print(f"minflow {f'exercises {command}' if command else 'slides'}: {error}", file=sys.stderr)
     return 1

@@ -170,7 +170,9 @@ def releases(numbers: Iterable[str] | None = None) -> dict[str, Path]:
     numbers = list(every) if not numbers else list(numbers)
     if missing := [lesson for lesson in numbers if lesson not in every]:
         text = say("there is no lesson {number} with exercises; there are:", number=missing[0])
-        raise LookupError(f"{text} {', '.join(every)}")
+        meant = [number.zfill(2) for number in re.findall(r"\d+", missing[0])]
+        hint = say("Did you mean {option}?", option=f"--lesson {' '.join(meant)}") if {*meant} & {*every} else ""
+        raise LookupError(f"{text} {', '.join(every)}. {hint}".rstrip())
     return {lesson: every[lesson] for lesson in numbers}
 
 

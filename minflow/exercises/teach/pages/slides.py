@@ -41,7 +41,8 @@ def write(name: str, path: Path | None = None, reveal: str | None = None, run: b
 
     file = course.find_notebook(name)
     if file is None:
-        raise LookupError(say("there is no notebook {name}", name=repr(name)))
+        known = ", ".join(lesson.stem for lesson in course.lessons())
+        raise LookupError(say("there is no notebook {name}; there are: {known}", name=repr(name), known=known))
     original = next((path for path in course.lessons() if path.name == file.name and not os.path.isfile(name)), None)
     lesson = nb.read_release(original) if original and language() != "en" else nb.read(file)
     solved = nbformat.from_dict(building.with_solutions(lesson))  # cells below an exercise may call its answer

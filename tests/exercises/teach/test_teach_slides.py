@@ -24,6 +24,28 @@ def test_beginnings_of_slides():
     ]
 
 
+def test_guess_and_its_answer_are_on_different_slides():
+    parts = [
+        nb.cell("markdown", "## Which way?\n\nGuess.", "a"),
+        nb.cell("code", 'guess = "?"  # "up" or "down"', "b"),
+        nb.cell("code", "print('your guess:', guess)", "c"),
+        nb.cell("code", "1 + 1", "d"),
+    ]
+    every = slides.slide_cells({**lesson(), "cells": parts})["cells"]
+    kinds = [cell["metadata"]["slideshow"]["slide_type"] for cell in every]
+    assert kinds == ["slide", "-", "subslide", "-"]
+
+
+def test_each_language_has_its_file(course_folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINFLOW_LANG", "en")  # restored after the command has set it
+    for language in ("en", "zh"):
+        assert cli.main(["slides", "02", "--not-run", "--lang", language]) == 0
+    assert capsys.readouterr().out.split() == ["02_downhill.slides.html", "02_downhill.zh.slides.html"]
+    assert 'lang="en"' in (tmp_path / "02_downhill.slides.html").read_text(encoding="utf-8")
+    assert 'lang="zh"' in (tmp_path / "02_downhill.zh.slides.html").read_text(encoding="utf-8")
+
+
 def test_single_page_without_answers_and_network(course_folder, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["slides", "02"]) == 0

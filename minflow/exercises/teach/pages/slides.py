@@ -1,9 +1,9 @@
 """`minflow slides 05`: a lesson as slides, without the answers of its exercises.
 
-A heading starts a slide, and so does prose after code. By default the result is one page without network or scripts:
-each slide fills a window of 16:9, one with too much is continued on the next, Page Down advances, and printing gives
-one page per slide. `--reveal` writes nbconvert's
-slides instead, which load reveal.js, its fonts and MathJax from the network.
+A heading starts a slide, and so do prose after code and the cell that answers a guess. By default
+the result is one page without network or scripts: each slide fills a window of 16:9, one with too much is continued on
+the next, Page Down advances, and printing gives one page per slide. `--reveal` writes nbconvert's slides instead, which
+load reveal.js, its fonts and MathJax from the network.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from .. import build as building, notebook as nb
 SECONDS = 600  # limit of one cell
 ROOM = 610.0  # height of a slide without its margins
 PICTURE, MOST_OUTPUT = 280.0, 380.0  # height that a picture needs at least; the most that outputs beside code get
+GUESS = re.compile(r"guess\w* = ")  # a cell in which learners write their guess; the next one shows the answer
 MATH = re.compile(r"(```.*?```|`[^`\n]+`)|\$\$(.+?)\$\$|(?<![\\$\w])\$(?=[^\s$])([^$\n]*?[^\s\\$])\$(?!\d)", re.DOTALL)
 
 
@@ -34,7 +35,8 @@ def write(name: str, path: Path | None = None, reveal: str | None = None, run: b
     """Write the slides of a lesson and return the file.
 
     name: number, name or path of the lesson. path: file to write; by default `05_eyes.slides.html` in the working
-    directory. reveal: URL of reveal.js, "" for the default one; None writes a page without it. run: execute the lesson.
+    directory, in another language than English `05_eyes.zh.slides.html`. reveal: URL of reveal.js, "" for
+    the default one; None writes a page without it. run: execute the lesson.
     Raises LookupError for an unknown lesson, NotebookError, and RuntimeError if a cell fails.
     """
     import nbformat
@@ -51,7 +53,8 @@ def write(name: str, path: Path | None = None, reveal: str | None = None, run: b
     notebook = nbformat.from_dict(slide_cells(solved))
     title = next((cell.source.split("\n")[0].lstrip("# ") for cell in notebook.cells), file.stem)
     text = standalone_page(notebook, title) if reveal is None else reveal_page(notebook, reveal)
-    path = path or Path(f"{file.stem}.slides.html")
+    translated = "" if language() == "en" else f".{language()}"
+    path = path or Path(f"{file.stem}{translated}.slides.html")
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write(path, text)
     return path
@@ -73,11 +76,11 @@ def slide_cells(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def slide_type(cell: dict[str, Any], before: dict[str, Any] | None) -> str:
-    """Slide type: "slide" for titles and sections, "subslide" for lower headings and prose after code, else "-"."""
+    """Slide type: "slide" for titles and sections, "subslide" for other beginnings, "-" for cells that continue."""
     if before is None:
         return "slide"
     if cell["cell_type"] != "markdown":
-        return "-"
+        return "subslide" if GUESS.match(before["source"]) else "-"
     if re.match(r"##? ", cell["source"]):
         return "slide"
     return "subslide" if cell["source"].startswith("#") or before["cell_type"] == "code" else "-"

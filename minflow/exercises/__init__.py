@@ -4,8 +4,7 @@
 exercise. `Speedup` says what repeated measurements show, `agreement` how closely two results agree.
 """
 
-import sys
-
+from ..diagnosis.notebook import in_notebook
 from ..views import words
 from .agreement import agreement as agreement
 from .checker import WrongAnswer as WrongAnswer, check as check, draw as draw, hint as hint
@@ -14,6 +13,6 @@ from .i18n.fonts import use_fonts
 from .progress import progress as progress
 from .speedup import Speedup as Speedup, least as least
 
-if "ipykernel" in sys.modules:  # in a notebook, whose pictures have words
+if in_notebook():  # in a notebook, whose pictures have words
     use_fonts(language())
     words.translate_by(say_in_picture)

@@ -17,7 +17,7 @@ from typing import Any
 from ...core.base.optional import import_optional
 from ..definition import Case, Exercise
 
-cloudpickle = import_optional("cloudpickle", "minflow exercises grade")
+cloudpickle = import_optional("cloudpickle", "grading")
 
 INSTALLED = ("minflow", "minflow.exercises")  # packages that exist in the process
 

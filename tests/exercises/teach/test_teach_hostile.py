@@ -170,7 +170,8 @@ def write_files(folder):
     os.mkfifo(place("pipe"))
     os.symlink("/dev/zero", place("device"))
     os.symlink(folder / "a right answer" / "02_downhill.ipynb", place("link to another"))
-    socket.socket(socket.AF_UNIX).bind(os.path.relpath(place("socket")))
+    with socket.socket(socket.AF_UNIX) as unix:
+        unix.bind(os.path.relpath(place("socket")))
     deep, here = folder / "deep", os.getcwd()
     deep.mkdir()
     os.chdir(deep)

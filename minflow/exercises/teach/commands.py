@@ -115,6 +115,8 @@ def grade(options: argparse.Namespace) -> int:
             print(feedback.write(marks, Path(pages)), file=sys.stdout if options.out else sys.stderr)
     except (OSError, MissingDependencyError, WorkerFailed) as error:
         return failed("grade", error)
+    if all(mark.outcome == "unreadable" for mark in marks):
+        return failed("grade", ValueError(say("none of the notebooks could be marked")))
     return 0
 
 
@@ -213,7 +215,7 @@ def exam(options: argparse.Namespace) -> int:
         if len(options.names) == 1 and (near := similar_names(options.names[0], plans.PLANS)):
             error.hint = f"did you mean {near[0]}?"
         return failed("exam", error)
-    except (LookupError, OSError) as error:
+    except (LookupError, OSError, nb.NotebookError) as error:
         return failed("exam", error)
     for path in files:
         print(path)

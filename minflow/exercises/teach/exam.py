@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.base.errors import MinflowError
 from .. import cells
 from ..checker import draw
 from ..compare import format_value
@@ -34,10 +35,14 @@ DRAW = "from minflow.exercises import draw"
 EXAMPLES = 2  # cases that the task shows
 
 
+class ExamExists(MinflowError, FileExistsError):
+    """The folder has another exam of the same name, which submissions may need for their marks."""
+
+
 def write(plan: Plan, seed: int, folder: Path) -> list[Path]:
     """Write the student's and the teacher's notebook. Returns the files.
 
-    Raises LookupError for an exercise that does not exist or has no variants, and OSError.
+    Raises LookupError for an exercise that does not exist or has no variants, ExamExists, NotebookError and OSError.
     """
     exercises = plan.variants(seed)
     student = [front(plan, exercises), setup(exercises)]
@@ -60,6 +65,14 @@ def write(plan: Plan, seed: int, folder: Path) -> list[Path]:
         folder / "student" / f"{plan.name}.ipynb": notebook(student),
         folder / "teacher" / f"{plan.name}.ipynb": notebook(teacher, exam={"seed": seed, "partial": partial}),
     }
+    for file, content in files.items():
+        if file.exists() and nb.read(file) != content:
+            raise ExamExists(
+                say("another exam is in this folder: it has another seed, or was changed by hand"),
+                values={say("file"): file, say("seed of the new one"): seed},
+                where=say("in the folder {folder}", folder=folder.absolute()),
+                hint=say("another folder after --out; or rename or delete this one, if no marks need it"),
+            )
     for file, content in files.items():
         nb.write(file, content)
     return list(files)
@@ -197,7 +210,8 @@ def rubric(exercise: Exercise, partial: dict[str, float]) -> str:
 def read_release(path: Path) -> dict[str, Any]:
     """Read a notebook that a teacher gave out; the exercises of an exam get the partial points that it states.
 
-    Raises NotebookError, also if another version of minflow wrote the exam with another question.
+    Raises NotebookError, also for the students' notebook of an exam, and if another version of minflow wrote the exam
+    with another question.
     """
     result = nb.read(path)
     about = result["metadata"].get("minflow")
@@ -210,4 +224,8 @@ def read_release(path: Path) -> dict[str, Any]:
                     say("the solution of {name} has changed: use the version that wrote the exam", name=exercise.name)
                 )
             exercise.partial = exam["partial"].get(exercise.name, {})
+    elif nb.variants(name for cell in result["cells"] for name in nb.cell_ids(cell)):
+        raise nb.NotebookError(
+            say("it is the students' notebook of an exam, without the points of mistakes: give the teacher's")
+        )
     return result

@@ -23,7 +23,7 @@ from typing import Any
 
 from .. import cells, judge
 from ..answer_source import AnswerSource, definitions
-from ..card import Card, make_card
+from ..card import Card, error_text, make_card
 from ..checker import CHECK_LIMIT, draw_for
 from ..definition import Case, Exercise
 from ..grading import process, wire, worker
@@ -140,16 +140,20 @@ def tasks(
         try:
             notebook = nb.read(path, links=str(path) in given, outputs=False)
             released = release or nb.release_of(notebook, path)
+            nb.require_release(notebook, released)
         except (nb.NotebookError, LookupError) as error:
-            yield functools.partial(unreadable, path, error)
+            yield functools.partial(unreadable, path, error, release)
             continue
         for exercise in nb.exercises_of(released):
             yield start(pool.submit, str(path), notebook, released, exercise, limits)
 
 
-def unreadable(path: Path, error: Exception) -> Mark:
-    """Mark of a file that cannot be marked: 0 of the points of its lesson, if its name or its folder says which."""
+def unreadable(path: Path, error: Exception, release: dict[str, Any] | None) -> Mark:
+    """Mark of a file that cannot be marked: 0 of the points of the release, or of the lesson that it names."""
     lesson = nb.lesson_named(path)
+    if release:
+        points = sum(exercise.points for exercise in nb.exercises_of(release))
+        return Mark(str(path), lesson, of=points, remark=str(error))
     unknown = "" if lesson else say("its name does not say its lesson, so its points are missing from the sums")
     return Mark(str(path), lesson, of=nb.points_of(lesson), remark="; ".join(filter(None, (str(error), unknown))))
 
@@ -277,7 +281,9 @@ def judged(
         shown = make_card(verdict)
         raised = verdict.result.error if verdict.result and verdict.case is None else None
         remark = "" if verdict.ok else shown.headline
-        if raised:  # by the cell, before any case
+        if verdict.outcome == "stopped" and verdict.case is not None and not verdict.result.timed_out:
+            remark = f"{remark}: {error_text(verdict.result.error)}"
+        elif raised:  # by the cell, before any case
             remark = (
                 "the cell does not end" if raised.is_a("OutOfTime") else f"the cell raises {raised.name}: {raised.text}"
             )

@@ -244,6 +244,24 @@ def release_of(notebook: dict[str, Any], path: Path) -> dict[str, Any]:
     return read_release(releases([lesson])[lesson])
 
 
+def require_release(notebook: dict[str, Any], released: dict[str, Any]) -> None:
+    """Raise NotebookError if a notebook has exercises, by the ids of its cells, but none of the release's."""
+    theirs, ours = ([exercise.name for exercise in exercises_of(one)] for one in (notebook, released))
+    if theirs and not set(theirs) & set(ours):
+        raise NotebookError(
+            say(
+                "its exercises ({theirs}) are not those of the release ({ours}); an exam needs --release with the "
+                "teacher's notebook of its seed",
+                theirs=first_names(theirs),
+                ours=first_names(ours),
+            )
+        )
+
+
+def first_names(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
 # ---- the learner's answers ------------------------------------------------------------------------------------------
 
 

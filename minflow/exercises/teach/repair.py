@@ -37,6 +37,7 @@ def repair(
             whole = nbgrader.add_metadata(whole)
     else:
         whole = nb.read(release)
+    nb.require_release(notebook, whole)
     known, remarks, new = nb.exercise_cells(whole), [], []
     for cell in whole["cells"]:
         exercise, part = next((known[name] for name in nb.cell_ids(cell) if name in known), (None, ""))

@@ -62,7 +62,10 @@ class Comparison:
 
 
 def compare(paths: Iterable[str], release: Path | None = None) -> Comparison:
-    """Compare the answers of all notebooks. release: as for `grade`. Raises NotebookError if it cannot be read."""
+    """Compare the answers of all notebooks. release: as for `grade`.
+
+    Raises NotebookError if the release cannot be read, or none of the notebooks.
+    """
     released = nb.read(release) if release else None
     answers: dict[str, list[Answer]] = collections.defaultdict(list)
     result = Comparison({}, [], collections.Counter(), [])
@@ -70,6 +73,7 @@ def compare(paths: Iterable[str], release: Path | None = None) -> Comparison:
         try:
             notebook = nb.read(path)
             lesson = released or nb.release_of(notebook, path)
+            nb.require_release(notebook, lesson)
         except (nb.NotebookError, LookupError) as error:
             result.remarks.append(f"{nb.printable(str(path))}: {error}")
             continue
@@ -83,6 +87,8 @@ def compare(paths: Iterable[str], release: Path | None = None) -> Comparison:
                 result.short[exercise.name] += 1
             else:
                 answers[exercise.name].append(answer)
+    if result.remarks and not result.files:
+        raise nb.NotebookError("; ".join(result.remarks[:3]))
     for some in answers.values():
         for first, second in itertools.combinations(some, 2):
             if match := matched(first, second):

@@ -83,7 +83,10 @@ def test_an_exam_is_marked_by_the_teachers_notebook(tmp_path, capsys):
     assert cli.main(command) == 0, capsys.readouterr().err
     with open(out, newline="") as file:
         marks = {(row["file"].split("/")[-1][:-6], row["exercise"]): row for row in csv.DictReader(file)}
-    assert {name for _, name in marks} == {one.name for one in exercises}
+    assert {name for file, name in marks if file != "other seed"} == {one.name for one in exercises}
+    other = marks["other seed", ""]
+    assert (other["outcome"], other["points"]) == ("unreadable", "0") and "not those of the release" in other["remark"]
+    assert other["of"] == str(sum(one.points for one in exercises))
     for exercise in exercises:
         assert marks["empty", exercise.name]["outcome"] == "not started"
         assert float(marks["right", exercise.name]["points"]) == exercise.points
@@ -91,8 +94,45 @@ def test_an_exam_is_marked_by_the_teachers_notebook(tmp_path, capsys):
         "1",
         "one side",
     )
-    for name in ("other seed", "copied"):
-        assert marks[name, gradient.name]["points"] == "0"
+    assert marks["copied", gradient.name]["points"] == "0"
+
+
+def test_the_wrong_release_is_an_error(tmp_path, capsys):
+    (student, _), (given, key) = written(tmp_path / "a", 7, *NAMES)
+    _, (_, other_key) = written(tmp_path / "b", 8, *NAMES)
+    nb.write(tmp_path / "in/anna.ipynb", student)
+    before = (tmp_path / "in/anna.ipynb").read_bytes()
+    grade, out = ["exercises", "grade", str(tmp_path / "in")], ["--out", str(tmp_path / "page.html")]
+    capsys.readouterr()
+    for release, says in (
+        ([], "not those of the release"),
+        (["--release", str(other_key)], "not those of the release"),
+        (["--release", str(given)], "it is the students' notebook of an exam"),
+    ):
+        assert cli.main([*grade, *release, *TRUST]) == 1
+        assert says in capsys.readouterr().err
+    for release in ([], ["--release", str(other_key)]):
+        assert cli.main(["exercises", "similar", str(tmp_path / "in"), *release, *out]) == 1
+        assert "not those of the release" in capsys.readouterr().err and not (tmp_path / "page.html").exists()
+        assert cli.main(["exercises", "repair", "--in-place", str(tmp_path / "in"), *release]) == 1
+        assert (tmp_path / "in/anna.ipynb").read_bytes() == before
+    assert cli.main([*grade, "--release", str(key), *TRUST]) == 0
+
+
+def test_another_exam_is_not_overwritten(tmp_path, capsys):
+    (_, teacher), files = written(tmp_path, 7, *NAMES)
+    write = ["exercises", "exam", *NAMES, "--out", str(tmp_path), "--seed"]
+    assert cli.main([*write, "7"]) == 0  # the same again
+    teacher["metadata"]["minflow"]["exam"]["partial"] = {}
+    nb.write(files[1], teacher)
+    before = [file.read_bytes() for file in files]
+    capsys.readouterr()
+    for seed in ("7", "8"):
+        assert cli.main([*write, seed]) == 1
+        err = capsys.readouterr().err
+        for part in ("another exam is in this folder", "exam.ipynb", "seed of the new one", "in the folder", "Try: "):
+            assert part in err
+        assert [file.read_bytes() for file in files] == before
 
 
 def test_list_of_exercises_with_variants(capsys):

@@ -85,11 +85,12 @@ def test_unreadable_notebooks_miss_their_points(course_folder, tmp_path, capsys)
     for name in ("anna/02_downhill.ipynb", "bo/ps02/mine.ipynb", "eve/notes.ipynb"):
         (tmp_path / "in" / name).parent.mkdir(parents=True)
         (tmp_path / "in" / name).write_text("{")
-    assert cli.main(["exercises", "grade", str(tmp_path / "in"), "--out", str(tmp_path / "marks.csv"), *TRUST]) == 0
+    assert cli.main(["exercises", "grade", str(tmp_path / "in"), "--out", str(tmp_path / "marks.csv"), *TRUST]) == 1
     out, err = capsys.readouterr()
     assert out.split() == [str(tmp_path / "marks.csv"), str(tmp_path / "marks.feedback" / "index.html")]
     points = nb.points_of("02")
     assert f"02_downhill.ipynb: 0 of {points}" in err and f"mine.ipynb: 0 of {points}" in err
+    assert "none of the notebooks could be marked" in err
     assert "notes.ipynb: 0 of 0" in err and "its name does not say its lesson" in err
     page = (tmp_path / "marks.feedback/anna/02_downhill.html").read_text(encoding="utf-8")
     assert f"0 of {points} points" in page and "could not be read: it is not JSON" in page

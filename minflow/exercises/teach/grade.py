@@ -282,7 +282,8 @@ def judged(
         raised = verdict.result.error if verdict.result and verdict.case is None else None
         remark = "" if verdict.ok else shown.headline
         if verdict.outcome == "stopped" and verdict.case is not None and not verdict.result.timed_out:
-            remark = f"{remark}: {error_text(verdict.result.error)}"
+            first_line, _, _ = error_text(verdict.result.error).partition("\n")
+            remark = f"{remark}: {first_line}"
         elif raised:  # by the cell, before any case
             remark = (
                 "the cell does not end" if raised.is_a("OutOfTime") else f"the cell raises {raised.name}: {raised.text}"

@@ -240,6 +240,8 @@ def test_memory_is_limited():
     verdict = judged("def slope(f, x, h=1):\n    return len(bytearray(3_000_000_000))")
     assert ": MemoryError" in verdict.remark or sys.platform != "linux"  # others have no limit
     assert "ZeroDivisionError" in judged("def slope(f, x, h=1):\n    return 1 / 0").remark
+    four_parts = judged("import minflow\ndef slope(f, x, h=1):\n    return minflow.ones(2) + minflow.ones(3)").remark
+    assert "Error: " in four_parts and "\n" not in four_parts
     assert judged("data = bytearray(300_000_000)\n" + SLOPE).outcome == "right"
 
 

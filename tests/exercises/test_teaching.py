@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,9 @@ def test_the_folder_beside_the_checkout_accepts_a_copy_of_the_course(monkeypatch
     course.check_location(course.work_folder(str(place)))
     with pytest.raises(ValueError, match="inside the checkout"):
         course.check_location(course.work_folder(place.name))
+
+
+def test_exams_page_installs_the_extra_of_similar():
+    extras = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    named = re.findall(r"uv sync --inexact --extra (\w+)", PAGES["exams"])
+    assert [extras[name][0].partition(">")[0] for name in named] == ["copydetect"]

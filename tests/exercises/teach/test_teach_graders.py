@@ -74,8 +74,8 @@ def installed(uv, folder, *packages):
     return python
 
 
-def command(python, *words, cwd):
-    """Run a command of the environment, whose programs come first (nbgrader calls alembic)."""
+def command(python, *words, cwd, code=0):
+    """Run a command of the environment, whose programs come first (nbgrader calls alembic). code: its exit code."""
     path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
     done = subprocess.run(
         [python, "-m", *words],
@@ -85,7 +85,7 @@ def command(python, *words, cwd):
         timeout=600,
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"PATH": path},
     )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    assert done.returncode == code, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
 
 
@@ -111,14 +111,18 @@ def follow_nbgrader(python, tmp_path):
         nb.write(top / f"submitted/{name}/ps02/02_downhill.ipynb", notebook)
     nb.write(tmp_path / "broken.ipynb", broken(answered(RIGHT, release)))
     repair.repair(tmp_path / "broken.ipynb", target=top / "submitted/repaired/ps02/02_downhill.ipynb")
-    command(python, "nbgrader", "autograde", "ps02", "--create", cwd=top)
+    unreadable = top / "submitted/unreadable/ps02/02_downhill.ipynb"
+    unreadable.parent.mkdir(parents=True)
+    unreadable.write_text("not a notebook", encoding="utf-8")
+    command(python, "nbgrader", "autograde", "ps02", "--create", cwd=top, code=1)
     command(python, "nbgrader", "generate_feedback", "ps02", cwd=top)
     command(python, "nbgrader", "export", cwd=top)
     with open(top / "grades.csv", newline="") as file:
         marks = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(file)}
     right, wrong = ("right", "repaired", "named"), ("wrong", "empty", *REPLACING)
-    assert marks == dict.fromkeys(right, (6, 6)) | dict.fromkeys(wrong, (0, 6))
-    feedback = {name: (top / f"feedback/{name}/ps02/02_downhill.html").read_text() for name in marks}
+    assert marks == dict.fromkeys(right, (6, 6)) | dict.fromkeys((*wrong, "unreadable"), (0, 6))
+    assert not (top / "feedback/unreadable").exists()
+    feedback = {name: (top / f"feedback/{name}/ps02/02_downhill.html").read_text() for name in (*right, *wrong)}
     assert "Do you look to both sides of x?" in feedback["wrong"] and "not started" in feedback["empty"]
     for name, (line, text) in REPLACING.items():
         assert text in feedback[name], name

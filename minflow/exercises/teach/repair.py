@@ -6,10 +6,12 @@ Code that is left out is listed, and a file that is replaced is kept beside it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ...io import atomic
 from ..i18n import say
 from . import nbgrader, notebook as nb
 
@@ -52,11 +54,9 @@ def repair(
     missing = [f"{say('left out:')} {source.strip().splitlines()[0][:SHOWN]}" for source in left_out(notebook, new)]
     if missing and target == path:
         kept = path.with_name(path.name + ORIGINAL)
-        try:
-            with open(kept, "xb") as file:
-                file.write(nb.content(path, links))
-        except FileExistsError as error:
-            raise nb.NotebookError(say("{name} exists: rename or delete it first", name=kept.name)) from error
+        if os.path.lexists(kept):
+            raise nb.NotebookError(say("{name} exists: rename or delete it first", name=kept.name))
+        atomic.write(kept, nb.content(path, links))
         missing.append(say("the file with these cells is kept as {name}", name=kept.name))
     nb.write(target, {**whole, "cells": new})
     return target, remarks + missing

@@ -441,4 +441,7 @@ def summary(marks: Iterable[Mark]) -> list[str]:
         total = sums.setdefault(mark.file, [0.0, 0.0])
         total[0] += mark.points
         total[1] += mark.of
-    return [f"{nb.printable(file)}: {got:g} of {of:g}" for file, (got, of) in sums.items()]
+    return [
+        f"{nb.printable(file)}: " + say("{got} of {of}", got=f"{got:g}", of=f"{of:g}")
+        for file, (got, of) in sums.items()
+    ]

@@ -101,7 +101,9 @@ def fingerprint(exercise: Exercise, source: str) -> Any:
 
     copydetect's own removal of such parts assumes that no part occurs twice in an answer.
     """
-    detector, utils = (import_optional(name, "similar submissions") for name in ("copydetect", "copydetect.utils"))
+    detector, utils = (
+        import_optional(name, "the page of similar submissions") for name in ("copydetect", "copydetect.utils")
+    )
 
     def of(text: str) -> Any:
         return detector.CodeFingerprint("answer.py", K, 1, fp=io.StringIO(text), language="python")
@@ -119,7 +121,7 @@ def fingerprint(exercise: Exercise, source: str) -> Any:
 
 def matched(first: Answer, second: Answer) -> Match | None:
     """Common parts of two answers, None if there are none."""
-    detector = import_optional("copydetect", "similar submissions")
+    detector = import_optional("copydetect", "the page of similar submissions")
     common, shares, slices = detector.compare_files(first.fingerprint, second.fingerprint)
     if not common:
         return None

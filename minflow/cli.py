@@ -66,11 +66,11 @@ class Parser(argparse.ArgumentParser):
 
     def reject(self, unknown: list[str]) -> NoReturn:
         """End with an error about arguments that the command does not have, and the options they resemble."""
-        from difflib import get_close_matches
+        from .diagnosis.name_suggestions import similar_names
 
         known = [name for action in self._actions for name in action.option_strings]
         near = [
-            name for word in unknown if word[0:1] == "-" for name in get_close_matches(word.partition("=")[0], known, 1)
+            name for word in unknown if word[0:1] == "-" for name in similar_names(word.partition("=")[0], known, 1)
         ]
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")

@@ -199,6 +199,7 @@ ROOMS = {
         "exercises",
         "platforms.compiled",
         "distributed",
+        "diagnosis.name_suggestions",
         "core.base.errors",
         "core.messages.invocation",
         "core.base.optional",

@@ -204,7 +204,7 @@ def test_page_is_written_atomically(folder, monkeypatch):
 def test_page_in_another_language(folder, monkeypatch):
     monkeypatch.setattr(i18n, "language", lambda: "zh")
     chinese = {"minutes": "分钟", "{right} of {all}": "{all} 中 {right}"}
-    monkeypatch.setattr(i18n, "catalog", lambda language: chinese)
+    monkeypatch.setattr(i18n, "catalog", lambda *names: chinese)
     text = welcome.page(folder)
     assert "| 分钟 |" in text and "2 中 0" in text
 

@@ -63,7 +63,7 @@ def test_help_names_the_commands(capsys):
         (["doctor", "--loud"], "--loud"),
         (["lab", "--lang", "xx"], "must be en or zh, got 'xx'"),
         *[
-            (["run", "00", f"--timeout={text}"], f"invalid seconds value: {text!r}")
+            (["run", "00", f"--timeout={text}"], f"must be a number above 0, got {text!r}")
             for text in ("nan", "inf", "-1", "0", "x", "", "1e400", "-inf")
         ],
     ],

@@ -144,7 +144,7 @@ def large_values():
 
 
 def write_files(folder):
-    """Write files that are no notebooks, or strange ones. Returns the relative paths that the marks must have."""
+    """Write files that are not notebooks, or strange ones. Returns the relative paths that the marks must have."""
     right = answered({"slope": SLOPE})
 
     def place(name):

@@ -9,12 +9,12 @@ from __future__ import annotations
 import ast
 import collections
 import dataclasses
-import difflib
 import re
 from typing import Any
 
 from ..core.base.errors import MinflowError
 from ..diagnosis import frames, notebook
+from ..diagnosis.name_suggestions import similar_names
 from .answer_source import top_names
 from .definition import Exercise
 from .i18n import find_non_ascii, say
@@ -23,7 +23,7 @@ from .registry import find
 MAX_RUNS = 1000  # runs that are remembered
 CHECK_CALL = re.compile(r"^\s*check\(\s*[\"'](\w+)[\"']", re.MULTILINE)
 DEFINITION = re.compile(r"^[ \t]*(?:(?:async[ ]+)?def|class)[ ]+(\w+)|^(\w+)[ ]*=(?!=)", re.MULTILINE)
-SIMILAR = 0.7  # least ratio of difflib between an answer's name and a misspelling of it
+SIMILAR = 0.7  # least similarity of an answer's name and a misspelling of it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,8 +222,8 @@ def near_miss(name: str, tree: ast.Module) -> str:
                 "Line {line}: `:` only describes the type. To set {name}, write `=`.", line=line, name=f"`{name}`"
             )
         for other in sorted(top_names(ast.Module([statement], []))):
-            pair = other.replace("_", "").lower(), name.replace("_", "").lower()
-            if difflib.SequenceMatcher(None, *pair).ratio() >= SIMILAR:
+            plain, asked = (word.replace("_", "").lower() for word in (other, name))
+            if similar_names(plain, [asked], 1, SIMILAR):
                 return say(
                     "Line {line} sets {other}, but the check looks at {name}.",
                     line=line,

@@ -24,7 +24,7 @@ from ..core.op import Op
 from ..core.source_location import IS_MINFLOW_FILE, MODULE_CALL
 from ..core.tensor import Tensor
 from .creation_site import SITE_ATTRIBUTE
-from .frames import traceback_entries
+from .frames import stopped_line, traceback_entries
 from .shape_suggestions import expected_of_op
 from .source_lines import PUBLIC_FOLDERS, is_library, source_line
 
@@ -99,7 +99,7 @@ def read_failure(error: BaseException) -> Failure:
         elif code is backprop.__code__ or code is run.__code__:
             read_run(failure, frame)
         elif not IS_MINFLOW_FILE[code.co_filename] and not is_library(code.co_filename):
-            read_user_line(failure, frame, trace.tb_lineno)
+            read_user_line(failure, frame, stopped_line(trace))
             function = None
         elif function is None and is_public(code):
             function = frame

@@ -33,6 +33,18 @@ def traceback_entries(trace: TracebackType | None) -> Iterator[TracebackType]:
         trace = trace.tb_next
 
 
+def stopped_line(at: TracebackType) -> int:
+    """Line at which a frame stopped.
+
+    An interrupt or a time limit can stop it at an instruction without a line, such as a jump that the compiler added,
+    for which `tb_lineno` is None; then the line of the last instruction before it.
+    """
+    if at.tb_lineno is not None:
+        return at.tb_lineno
+    code = at.tb_frame.f_code
+    return [code.co_firstlineno, *(line for start, _, line in code.co_lines() if line and start <= at.tb_lasti)][-1]
+
+
 def innermost_user_entry(trace: TracebackType | None) -> TracebackType | None:
     """The innermost entry that is a user line."""
     result = None
@@ -71,7 +83,7 @@ def user_frames(trace: TracebackType | None) -> tuple[TracebackType | None, int]
             kept.append(at)
     chain = None
     for entry in reversed(kept):
-        chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+        chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, stopped_line(entry))
     return chain, left_out
 
 
@@ -125,8 +137,9 @@ def user_lines(error: BaseException) -> list[str]:
     for at in traceback_entries(user_frames(error.__traceback__)[0]):
         code = at.tb_frame.f_code
         inside = "" if code.co_name == "<module>" else f" in {code.co_qualname}"
-        source = source_line(code.co_filename, at.tb_lineno)
-        lines.append(f"{file_name(code.co_filename)}:{at.tb_lineno}{inside}" + (f"\n    {source}" if source else ""))
+        line = stopped_line(at)
+        source = source_line(code.co_filename, line)
+        lines.append(f"{file_name(code.co_filename)}:{line}{inside}" + (f"\n    {source}" if source else ""))
     half = MAX_USER_LINES // 2
     left_out = len(lines) - MAX_USER_LINES
     return lines if left_out <= 0 else [*lines[:half], f"... {left_out} more ...", *lines[-half:]]

@@ -19,6 +19,7 @@ import textwrap
 import types
 from typing import Any
 
+from ..diagnosis.frames import stopped_line
 from ..diagnosis.name_suggestions import similar_names
 from .i18n import say
 
@@ -200,7 +201,8 @@ def error_line(error: BaseException, own: AnswerSource) -> tuple[int, str]:
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
         if file == own.file or is_cell(file):
-            place = traceback.tb_lineno, linecache.getline(file, traceback.tb_lineno).strip()
+            line = stopped_line(traceback)
+            place = line, linecache.getline(file, line).strip()
             own_place = place if file == own.file else own_place
         traceback = traceback.tb_next
     return own_place if own_place[0] else place

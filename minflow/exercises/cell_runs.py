@@ -134,7 +134,7 @@ def error_line(error: BaseException) -> int:
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if not line and code.co_name == "<module>" and notebook.cell_name(code.co_filename):
-            line = traceback.tb_lineno
+            line = frames.stopped_line(traceback)
         traceback = traceback.tb_next
     return line or (isinstance(error, SyntaxError) and error.lineno) or 1
 

@@ -5,8 +5,11 @@ import os
 import re
 import subprocess
 import sys
+import types
 
 import pytest
+
+from minflow.diagnosis.frames import user_frames, user_lines
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no fork")
 pytest.importorskip("IPython", reason="pip install ipython: there is nothing to show tracebacks in")
@@ -203,3 +206,22 @@ def test_other_errors_are_unchanged(shown):
     text = shown["typo"]
     assert "NameError: name 'y' is not defined" in text and "Module.__call__" in functions(text)
     assert "left out" not in text
+
+
+def test_interrupt_at_an_instruction_without_a_line():
+    def wait(done=None):
+        while True:
+            try:
+                return sys._getframe()
+            finally:
+                done = done
+
+    code = wait.__code__
+    places = list(code.co_lines())
+    at = next(start for start, _, line in places if line is None)
+    entry = types.TracebackType(None, wait(), at, -1)
+    assert entry.tb_lineno is None
+    kept, _ = user_frames(entry)
+    assert kept.tb_lineno == [line for start, _, line in places if start < at][-1]
+    error = KeyboardInterrupt().with_traceback(entry)
+    assert user_lines(error)[0].startswith(f"test_tracebacks.py:{kept.tb_lineno} in ")

@@ -15,7 +15,7 @@ from ....core.base.errors import MinflowError
 from ....core.ir import file_name
 from ....core.source_location import IS_MINFLOW_FILE
 from ....core.tensor import Tensor
-from ....diagnosis.frames import innermost_user_entry, traceback_entries
+from ....diagnosis.frames import innermost_user_entry, stopped_line, traceback_entries
 from ....diagnosis.ipython import shows_cards
 from ....diagnosis.source_lines import source_of
 from ....nn.graph.tree import leaves
@@ -82,7 +82,7 @@ def failed_line(graph: Any, trace: TracebackType | None) -> tuple[str, str]:
     code = type(graph).build.__code__ if at is None else at.tb_frame.f_code
     if IS_MINFLOW_FILE[code.co_filename]:
         return "", ""
-    number = code.co_firstlineno if at is None else at.tb_lineno
+    number = code.co_firstlineno if at is None else stopped_line(at)
     return f"{file_name(code.co_filename)}:{number}", source_of(code.co_filename, number)
 
 

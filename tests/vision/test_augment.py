@@ -11,6 +11,8 @@ from minflow.vision import transforms as T
 from minflow.vision.transforms import functional as F
 
 Image = pytest.importorskip("PIL.Image")
+from PIL import ImageEnhance, ImageOps
+
 RNG = np.random.default_rng(0)
 RGB = RNG.integers(0, 256, (12, 16, 3), dtype="uint8")
 PICTURE = Image.fromarray(RGB)
@@ -33,8 +35,6 @@ COLOR_CHANGES = [
 
 @pytest.mark.parametrize(("function", "kind", "factor"), COLOR_CHANGES)
 def test_color_changes_match_pillow(function, kind, factor):
-    from PIL import ImageEnhance
-
     expected = np.asarray(getattr(ImageEnhance, kind)(PICTURE).enhance(factor))
     assert np.array_equal(np.asarray(function(PICTURE)), expected) and np.array_equal(function(RGB), expected)
     for tensor, scale in ((BYTES, 1), (FLOATS, 255)):
@@ -157,7 +157,82 @@ def test_crops_dtypes_and_borders():
     assert np.array_equal(F.resized_crop(RGB, 2, 3, 5, 6, (5, 6)), RGB[2:7, 3:9])
 
 
+def wider(image):
+    """The image with mirrored borders: below 256 pixels, equalizing changes nothing."""
+    return F.pad(image, 8, padding_mode="reflect")
+
+
+TONES = [
+    (lambda i: F.posterize(i, 3), lambda: RGB & 0b11100000),
+    (lambda i: F.solarize(i, 100), lambda: np.where(RGB < 100, RGB, 255 - RGB)),
+    (F.autocontrast, lambda: np.asarray(ImageOps.autocontrast(PICTURE))),
+    (lambda i: F.equalize(wider(i)), lambda: np.asarray(ImageOps.equalize(wider(PICTURE)))),
+    (lambda i: F.adjust_sharpness(i, 0), lambda: np.asarray(ImageEnhance.Sharpness(PICTURE).enhance(0))),
+    (lambda i: F.adjust_sharpness(i, 1.8), lambda: np.asarray(ImageEnhance.Sharpness(PICTURE).enhance(1.8))),
+]
+
+
+@pytest.mark.parametrize(("function", "expected"), TONES)
+def test_tones_and_sharpness_match_pillow(function, expected):
+    expected = expected()
+    assert not np.array_equal(expected, RGB)
+    assert np.array_equal(np.asarray(function(PICTURE)), expected) and np.array_equal(function(RGB), expected)
+    assert np.abs(back(function(BYTES)).astype(int) - expected).max() <= 1
+
+
+def test_tones_of_floats():
+    assert flow.equal(F.solarize(FLOATS, 0.4), flow.where(FLOATS < 0.4, FLOATS, 1 - FLOATS))
+    low, high = FLOATS.amin((1, 2), True), FLOATS.amax((1, 2), True)
+    assert flow.allclose(F.autocontrast(FLOATS * 0.5 + 0.1), (FLOATS - low) / (high - low), atol=1e-5)
+    flat = flow.full((3, 4, 4), 0.3)
+    assert flow.equal(F.autocontrast(flat), flat) and flow.equal(F.equalize(BYTES[:, :2, :2]), BYTES[:, :2, :2])
+    smooth = F.adjust_sharpness(FLOATS, 0).numpy()
+    part = FLOATS.numpy()[:, 3:6, 7:10]
+    assert np.allclose(smooth[:, 4, 8], (part.sum((1, 2)) + 4 * part[:, 1, 1]) / 13)
+    assert np.array_equal(smooth[:, 0], FLOATS.numpy()[:, 0])
+
+
+def test_perspective():
+    corners = [[0, 0], [16, 0], [16, 12], [0, 12]]
+    for image in (FLOATS, BYTES, RGB, PICTURE):
+        moved = F.perspective(image, corners, [[x + 2, y + 1] for x, y in corners], "nearest")
+        assert np.array_equal(array(moved)[..., -5:, -5:], array(F.affine(image, 0, (2, 1), 1, 0))[..., -5:, -5:])
+    tilted = [[1, 2], [15, 0], [13, 11], [2, 12]]
+    back_again = F.perspective(F.perspective(FLOATS, corners, tilted), tilted, corners)
+    blurred = F.gaussian_blur(FLOATS, 5, 2.0)
+    again = F.perspective(F.perspective(blurred, corners, tilted), tilted, corners)
+    assert (again - blurred)[:, 3:-3, 3:-3].abs().max() < 0.1 < (back_again - FLOATS)[:, 3:-3, 3:-3].abs().max()
+    for start, end in (T.RandomPerspective.get_params(16, 12, 0.5) for _ in range(50)):
+        inward = np.abs(np.array(start) - np.array(end))
+        assert start == [[0, 0], [15, 0], [15, 11], [0, 11]] and (inward <= [4, 3]).all()
+
+
+def test_policies():
+    assert [len(T.AutoAugment(policy).policies) for policy in T.AutoAugmentPolicy] == [25, 25, 25]
+    learned = {kind for policy in T.AutoAugmentPolicy for pair in T.AutoAugment(policy).policies for kind, _, _ in pair}
+    assert learned - set(T.RandAugment().largest(1, 1)) == {"Invert"}
+    assert T.AutoAugment().policies[0] == [("Posterize", 0.4, 8), ("Rotate", 0.6, 9)]
+    ends = {kind: [T.RandAugment().strength(kind, step, RGB) for step in (0, 15, 30)] for kind in learned - {"Invert"}}
+    assert ends["Rotate"] == [0, 15, 30] and ends["Solarize"] == [255, 127.5, 0] and ends["Posterize"] == [8, 6, 4]
+    assert ends["TranslateX"][2] == 150 / 331 * 16 and ends["TranslateY"][2] == 150 / 331 * 12
+    assert T.TrivialAugmentWide().strength("Rotate", 30, RGB) == 135
+    flow.manual_seed(0)
+    rotations = [T.RandAugment().apply_signed(BYTES, "Rotate", 9, word) for word in (0, 2**32 - 1)]
+    assert [flow.equal(r, F.rotate(BYTES, a)) for r, a in zip(rotations, (-9, 9))] == [True, True]
+    assert repr(T.RandAugment()).startswith("RandAugment(num_ops=2, magnitude=9, num_magnitude_bins=31")
+
+
 RANDOM = {
+    "AutoAugment": (T.AutoAugment, [PICTURE, RGB, BYTES]),
+    "RandAugment": (T.RandAugment, [PICTURE, RGB, BYTES]),
+    "TrivialAugmentWide": (T.TrivialAugmentWide, [PICTURE, RGB, BYTES]),
+    "RandomInvert": (T.RandomInvert, [PICTURE, RGB, FLOATS]),
+    "RandomAutocontrast": (T.RandomAutocontrast, [PICTURE, RGB, FLOATS * 0.5]),
+    "RandomEqualize": (T.RandomEqualize, [wider(PICTURE), wider(RGB), wider(BYTES)]),
+    "RandomPosterize": (lambda: T.RandomPosterize(2), [PICTURE, RGB, BYTES]),
+    "RandomSolarize": (lambda: T.RandomSolarize(0.3), [PICTURE, RGB, FLOATS]),
+    "RandomAdjustSharpness": (lambda: T.RandomAdjustSharpness(3), [PICTURE, RGB, FLOATS]),
+    "RandomPerspective": (T.RandomPerspective, [PICTURE, RGB, FLOATS]),
     "ColorJitter": (lambda: T.ColorJitter(0.5, 0.5, 0.5, 0.2), [PICTURE, RGB, BYTES, FLOATS]),
     "RandomGrayscale": (lambda: T.RandomGrayscale(0.5), [PICTURE, RGB, BYTES]),
     "GaussianBlur": (lambda: T.GaussianBlur(3), [PICTURE, RGB, FLOATS]),
@@ -244,9 +319,14 @@ def test_probability_and_positions():
     (lambda: T.RandomApply([T.ToTensor()], 2), OutOfRangeError, r"p must be in \[0, 1\], got 2"),
     (lambda: T.RandomChoice([T.ToTensor()], [1, 2]), OutOfRangeError, r"weights of 1 transforms, got \[1, 2\]"),
     (lambda: T.Resize((4, 4), max_size=8), OutOfRangeError, "max_size=8"),
-    (lambda: T.AutoAugment, MissingNameError, "RandomChoice"),
+    (lambda: T.AutoAugment("mnist"), OutOfRangeError, "no policy 'mnist'"),
+    (lambda: T.RandAugment(magnitude=31), OutOfRangeError, r"magnitude must be in \[0, 30\], got 31"),
+    (lambda: T.TrivialAugmentWide(1), OutOfRangeError, "at least 2, got 1"),
+    (lambda: F.posterize(FLOATS, 2), DTypeError, "posterize takes a tensor of bytes, got float32"),
+    (lambda: F.equalize(FLOATS), DTypeError, "equalize takes a tensor of bytes, got float32"),
+    (lambda: F.posterize(BYTES, 9), OutOfRangeError, "got 9"),
+    (lambda: T.RandomPerspective(2.0), OutOfRangeError, r"distortion_scale must be in \[0, 1\], got 2.0"),
     (lambda: T.v2, MissingNameError, r"ToTensor\(\)"),
-    (lambda: T.RandAugment, MissingNameError, "ColorJitter"),
 ])  # fmt: skip
 def test_mistakes(mistake, kind, said):
     with pytest.raises(kind, match=said) as caught:

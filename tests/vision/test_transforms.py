@@ -205,3 +205,29 @@ for act in (lambda: T.Resize(4)(np.zeros((8, 8), "uint8")), lambda: datasets.Fak
 
 def test_reprs():
     assert repr(AUGMENT).splitlines()[1] == "    RandomCrop(size=(28, 28), padding=4)" and "ToTensor()" in repr(AUGMENT)
+
+
+class Darker(transforms.ToTensor):
+    def forward(self, image):
+        self.kind = type(image).__module__
+        return super().forward(image) / 2
+
+
+def test_transforms_are_modules():
+    image = flow.tensor(np.arange(3 * 8 * 8, dtype="uint8").reshape(3, 8, 8))
+    steps = [transforms.CenterCrop(4), transforms.ConvertImageDtype(flow.float32), transforms.Normalize(0.5, 0.5)]
+    network = flow.nn.Sequential(*steps, flow.nn.Flatten(0), flow.nn.Linear(48, 2))
+    assert flow.equal(network[:3](image), transforms.Compose(steps)(image)) and network(image).shape == (2,)
+    assert [name for name, _ in network.named_parameters()] == ["4.weight", "4.bias"]
+    assert "(2): Normalize(mean=[0.5], std=[0.5])" in repr(network)
+    assert all(isinstance(t, flow.nn.Module) for t in (*steps, transforms.Compose(steps), transforms.RandomApply([])))
+    seen = []
+    steps[0].register_forward_hook(lambda module, args, out: seen.append(out.shape))
+    assert transforms.Compose(steps)(image).shape == (3, 4, 4) and seen == [(3, 4, 4)]
+
+
+def test_a_subclass_computes_what_it_defines():
+    data, darker = datasets.ImageDataset(RGB[None], np.array([0])), Darker()
+    data.transform = darker
+    loaded = next(iter(DataLoader(data, batch_size=1)))[0]
+    assert flow.equal(loaded[0], transforms.ToTensor()(RGB) / 2) and darker.kind.startswith("PIL")

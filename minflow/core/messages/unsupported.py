@@ -30,9 +30,6 @@ REASON_TENSORBOARD = (
 REASON_DOWNLOAD = (
     'nothing is downloaded: fetch the file, flow.load("weights.safetensors"), then model.load_state_dict(state)'
 )
-REASON_AUGMENT = (
-    "a policy of one's own: transforms.RandomChoice of RandomAffine, RandomRotation, ColorJitter, GaussianBlur"
-)
 REASON_SCRIPT = "flow.save(graph, folder) of an nn.Graph, and flow.load_graph(folder) where its code is not"
 REASON_CUDA_GRAPHS = "an nn.Graph on a GPU is captured in CUDA graphs at its second call, without further code"
 
@@ -114,7 +111,8 @@ REFUSED: dict[str, str] = {
     **rows("sparse sparse.*", REASON_SPARSE, "cuda."),
     **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),
     # vision
-    **rows("AutoAugment AutoAugmentPolicy RandAugment TrivialAugmentWide AugMix", REASON_AUGMENT, "vision.transforms."),
+    **rows("AugMix ElasticTransform LinearTransformation functional.elastic_transform",
+           "RandAugment, RandomPerspective; transforms.Lambda with a function of your own", "vision.transforms."),
     **rows("v2 v2.* tv_tensors", "the same names are in vision.transforms; v2.ToImage() and v2.ToDtype(flow.float32, "
            "scale=True) together are ToTensor()", "vision.transforms."),
     **rows("KMNIST EMNIST QMNIST USPS SVHN STL10 ImageNet CelebA LSUN Places365 Cityscapes Coco* VOC* Caltech* Food101 "

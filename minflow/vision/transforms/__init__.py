@@ -6,14 +6,22 @@ from .augment import (
     ColorJitter,
     GaussianBlur,
     Grayscale,
+    RandomAdjustSharpness,
     RandomAffine,
+    RandomAutocontrast,
+    RandomEqualize,
     RandomErasing,
     RandomGrayscale,
+    RandomInvert,
+    RandomPerspective,
+    RandomPosterize,
     RandomResizedCrop,
     RandomRotation,
+    RandomSolarize,
 )
 from .container import RandomApply, RandomChoice, RandomOrder
 from .images import InterpolationMode
+from .policies import AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 from .transforms import (
     CenterCrop,
     Compose,
@@ -33,6 +41,17 @@ from .transforms import (
 )
 
 __all__ = [
+    "RandomSolarize",
+    "RandomPosterize",
+    "RandomPerspective",
+    "RandomInvert",
+    "RandomEqualize",
+    "RandomAutocontrast",
+    "RandomAdjustSharpness",
+    "TrivialAugmentWide",
+    "RandAugment",
+    "AutoAugmentPolicy",
+    "AutoAugment",
     "CenterCrop",
     "ColorJitter",
     "Compose",

@@ -13,7 +13,7 @@ from ...core.tensor import Tensor
 from ...utils.data.scalar_random import random_words, scale_to_range, with_probability
 from . import color, warps
 from .images import check_image, image_size, pillow_mode, to_height_width
-from .transforms import Transform
+from .transforms import RandomChange, Transform
 
 
 def scale_word(low: float, high: float, word: int) -> float:
@@ -46,6 +46,7 @@ class ColorJitter(Transform):
     repr_attributes = ("brightness", "contrast", "saturation", "hue")
 
     def __init__(self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0):
+        super().__init__()
         self.brightness = self.factors("brightness", brightness)
         self.contrast = self.factors("contrast", contrast)
         self.saturation = self.factors("saturation", saturation)
@@ -61,7 +62,7 @@ class ColorJitter(Transform):
             value = max(0.0, 1.0 - value), 1.0 + value
         return min_max("ColorJitter", what, value, 0)
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         check_image("ColorJitter", image)
         steps: list[Any] = [
             (color.adjust_brightness, self.brightness),
@@ -84,9 +85,10 @@ class Grayscale(Transform):
     repr_attributes = ("num_output_channels",)
 
     def __init__(self, num_output_channels: int = 1):
+        super().__init__()
         self.num_output_channels = num_output_channels
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         return color.rgb_to_grayscale(image, self.num_output_channels)
 
 
@@ -96,9 +98,10 @@ class RandomGrayscale(Transform):
     repr_attributes = ("p",)
 
     def __init__(self, p: float = 0.1):
+        super().__init__()
         self.p = probability("RandomGrayscale", p)
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         channels = warps.get_dimensions(image)[0]
         return color.rgb_to_grayscale(image, channels) if with_probability(self.p, random_words()[0]) else image
 
@@ -109,10 +112,11 @@ class GaussianBlur(Transform):
     repr_attributes = ("kernel_size", "sigma")
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)):
+        super().__init__()
         self.kernel_size = (kernel_size,) * 2 if isinstance(kernel_size, int) else tuple(kernel_size)
         self.sigma = min_max("GaussianBlur", "sigma", (sigma, sigma) if isinstance(sigma, int | float) else sigma, 1e-9)
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         return warps.gaussian_blur(image, self.kernel_size, scale_word(*self.sigma, random_words()[0]))
 
 
@@ -127,6 +131,7 @@ class RandomRotation(Transform):
         center: Sequence[float] | None = None,
         fill: Any = 0,
     ):
+        super().__init__()
         self.degrees = min_max("RandomRotation", "degrees", degrees)
         self.interpolation, self.expand, self.center, self.fill = interpolation, expand, center, fill
         pillow_mode("RandomRotation", interpolation)
@@ -136,7 +141,7 @@ class RandomRotation(Transform):
         """Draw a random angle in degrees."""
         return scale_word(*degrees, random_words()[0])
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         angle = self.get_params(self.degrees)
         return warps.rotate(image, angle, self.interpolation, self.expand, self.center, self.fill)
 
@@ -161,6 +166,7 @@ class RandomAffine(Transform):
         fill: Any = 0,
         center: Sequence[float] | None = None,
     ):
+        super().__init__()
         self.degrees = min_max("RandomAffine", "degrees", degrees)
         self.translate = (0.0, 0.0) if translate is None else tuple(translate)
         if len(self.translate) != 2 or not all(0 <= t <= 1 for t in self.translate):
@@ -174,7 +180,7 @@ class RandomAffine(Transform):
         )
         self.interpolation, self.fill, self.center = interpolation, fill, center
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         check_image("RandomAffine", image)
         (h, w), (a, x, y, s), (sx, sy, *_) = image_size(image), random_words(), random_words()
         across, down = self.translate[0] * w, self.translate[1] * h
@@ -212,6 +218,7 @@ class RandomResizedCrop(Transform):
         interpolation: Any = "bilinear",
         antialias: bool | None = True,
     ):
+        super().__init__()
         self.size = to_height_width("RandomResizedCrop", size)
         self.scale = min_max("RandomResizedCrop", "scale", scale, 0)
         self.ratio = min_max("RandomResizedCrop", "ratio", ratio, 1e-9)
@@ -232,7 +239,7 @@ class RandomResizedCrop(Transform):
         width, height = min(w, round(h * ratio[1])), min(h, round(w / ratio[0]))
         return (h - height) // 2, (w - width) // 2, height, width
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         check_image("RandomResizedCrop", image)
         part = self.get_params(image, self.scale, self.ratio)
         return warps.resized_crop(image, *part, self.size, self.interpolation)
@@ -256,13 +263,14 @@ class RandomErasing(Transform):
         value: Any = 0,
         inplace: bool = False,
     ):
+        super().__init__()
         self.p, self.value, self.inplace = probability("RandomErasing", p), value, inplace
         self.scale = min_max("RandomErasing", "scale", scale, 0, 1)
         self.ratio = min_max("RandomErasing", "ratio", ratio, 1e-9)
         if isinstance(value, str) and value != "random":
             fail(OutOfRangeError, f"RandomErasing: invalid value {value!r}", "a number, one per channel, or 'random'")
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         if not isinstance(image, Tensor) or image.ndim < 3:
             kind = f"tensor {list(image.shape)}" if isinstance(image, Tensor) else type(image).__name__
             fail(DTypeError, f"RandomErasing takes a tensor [C, H, W], got {kind}", "ToTensor() comes first")
@@ -286,3 +294,94 @@ class RandomErasing(Transform):
         if isinstance(self.value, int | float):
             return self.value
         return image.new_tensor(self.value).reshape(-1, 1, 1)
+
+
+class RandomInvert(RandomChange):
+    """Invert all colors with probability p."""
+
+    change = staticmethod(color.invert)
+
+
+class RandomAutocontrast(RandomChange):
+    """Stretch the colors of each channel to the whole range with probability p."""
+
+    change = staticmethod(color.autocontrast)
+
+
+class RandomEqualize(RandomChange):
+    """Equalize the histogram of each channel with probability p. A tensor must have bytes."""
+
+    change = staticmethod(color.equalize)
+
+
+class RandomPosterize(RandomChange):
+    """Keep the `bits` highest bits of each color with probability p."""
+
+    repr_attributes = ("bits", "p")
+
+    def __init__(self, bits: int, p: float = 0.5):
+        super().__init__(p)
+        self.bits = bits
+
+    def change(self, image: Any) -> Any:
+        return color.posterize(image, self.bits)
+
+
+class RandomSolarize(RandomChange):
+    """Invert the colors that are at least `threshold` with probability p."""
+
+    repr_attributes = ("threshold", "p")
+
+    def __init__(self, threshold: float, p: float = 0.5):
+        super().__init__(p)
+        self.threshold = threshold
+
+    def change(self, image: Any) -> Any:
+        return color.solarize(image, self.threshold)
+
+
+class RandomAdjustSharpness(RandomChange):
+    """Scale the sharpness by `sharpness_factor` with probability p."""
+
+    repr_attributes = ("sharpness_factor", "p")
+
+    def __init__(self, sharpness_factor: float, p: float = 0.5):
+        super().__init__(p)
+        self.sharpness_factor = sharpness_factor
+
+    def change(self, image: Any) -> Any:
+        return color.adjust_sharpness(image, self.sharpness_factor)
+
+
+class RandomPerspective(RandomChange):
+    """Move the corners inward with probability p, each by at most distortion_scale (0 to 1) times half of the size."""
+
+    def __init__(self, distortion_scale: float = 0.5, p: float = 0.5, interpolation: Any = "bilinear", fill: Any = 0):
+        super().__init__(p)
+        self.distortion_scale = distortion_scale
+        if not 0 <= distortion_scale <= 1:
+            what = f"RandomPerspective: distortion_scale must be in [0, 1], got {distortion_scale}"
+            fail(OutOfRangeError, what, "distortion_scale=0.5")
+        self.interpolation, self.fill = interpolation, fill
+        pillow_mode("RandomPerspective", interpolation)
+
+    @staticmethod
+    def get_params(width: int, height: int, distortion_scale: float) -> tuple[list, list]:
+        """Draw the four corners of the result, clockwise from the top left. Returns those of the image, and these."""
+        across, down = (int(distortion_scale * (n // 2)) + 1 for n in (width, height))
+        right, bottom = width - 1, height - 1
+        (a, b, c, d), (e, f, g, h) = random_words(), random_words()
+        left = scale_to_range(across, a), scale_to_range(across, b)
+        top = scale_to_range(down, c), scale_to_range(down, d)
+        moved = [
+            [left[0], top[0]],
+            [right - scale_to_range(across, e), top[1]],
+            [right - scale_to_range(across, f), bottom - scale_to_range(down, g)],
+            [left[1], bottom - scale_to_range(down, h)],
+        ]
+        return [[0, 0], [right, 0], [right, bottom], [0, bottom]], moved
+
+    def change(self, image: Any) -> Any:
+        height, width = image_size(image)
+        corners = self.get_params(width, height, self.distortion_scale)
+        return warps.perspective(image, *corners, self.interpolation, self.fill)

@@ -1,4 +1,4 @@
-"""Changes of color: brightness, contrast, saturation, hue, gray.
+"""Changes of color: brightness, contrast, saturation, hue, sharpness, tones, gray.
 
 A PIL image, or a uint8 array `[H, W]` or `[H, W, 3]`, is processed by pillow; a tensor `[..., C, H, W]` of bytes, or
 of floats in [0, 1], here, by the same formulas in floats. Read next: `images.py`.
@@ -141,8 +141,94 @@ def invert(img: Any) -> Any:
         "invert",
         img,
         lambda image: image.point([255 - i for i in range(256)] * len(image.getbands())),
-        lambda x: (1 if x.dtype.kind == "f" else np.uint8(255)) - x,
+        inverted,
     )
+
+
+def inverted(x: np.ndarray) -> np.ndarray:
+    return (1 if x.dtype.kind == "f" else np.uint8(255)) - x
+
+
+def pillow_operation(kind: str, name: str, *options: Any) -> Callable:
+    def through(image: Any) -> Any:
+        return getattr(need("PIL.ImageOps", name), kind)(image, *options)
+
+    return through
+
+
+def check_bytes(name: str, planes: np.ndarray) -> None:
+    if planes.dtype != np.uint8:
+        hint = "convert_image_dtype(image, flow.uint8) first"
+        fail(DTypeError, f"{name} takes a tensor of bytes, got {planes.dtype}", hint)
+
+
+def posterize(img: Any, bits: int) -> Any:
+    """Keep the `bits` highest bits of each color, from 0 to 8. A tensor must have bytes."""
+    mask = 256 - (1 << 8 - int(check_factor("posterize", bits, 0, 8)))
+
+    def planes(x: np.ndarray) -> np.ndarray:
+        check_bytes("posterize", x)
+        return x & np.uint8(mask)
+
+    def pil(image: Any) -> Any:
+        return image.point([i & mask for i in range(256)] * len(image.getbands()))
+
+    return dispatch_image("posterize", img, pil, planes)
+
+
+def solarize(img: Any, threshold: float) -> Any:
+    """Invert the colors that are at least `threshold`: 0 inverts all, 256 (1 for floats) hardly any."""
+    pil = pillow_operation("solarize", "solarize", threshold)
+    return dispatch_image("solarize", img, pil, lambda x: np.where(x >= threshold, inverted(x), x))
+
+
+def autocontrast(img: Any) -> Any:
+    """Stretch each channel so that its darkest color becomes black and its brightest white; a flat one stays."""
+
+    def planes(x: np.ndarray) -> np.ndarray:
+        work = x if x.dtype.kind == "f" else x.astype("float32")
+        low, high = (f(work, (-2, -1), keepdims=True) for f in (np.min, np.max))
+        top = np.array(1 if x.dtype.kind == "f" else 255, work.dtype)
+        stretched = (work - low) * (top / np.where(high == low, 1, high - low))
+        return np.where(high == low, x, np.clip(stretched, 0, top).astype(x.dtype))
+
+    return dispatch_image("autocontrast", img, pillow_operation("autocontrast", "autocontrast"), planes)
+
+
+def equalize(img: Any) -> Any:
+    """Spread the colors of each channel so that all occur about equally often. A tensor must have bytes."""
+
+    def planes(x: np.ndarray) -> np.ndarray:
+        check_bytes("equalize", x)
+        return np.stack([equalize_plane(plane) for plane in x.reshape(-1, *x.shape[-2:])]).reshape(x.shape)
+
+    return dispatch_image("equalize", img, pillow_operation("equalize", "equalize"), planes)
+
+
+def equalize_plane(plane: np.ndarray) -> np.ndarray:
+    counts = np.bincount(plane.reshape(-1), minlength=256)
+    step = (plane.size - counts[plane.max()]) // 255
+    if step == 0:
+        return plane
+    below = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    return np.minimum((below + step // 2) // step, 255).astype("uint8")[plane]
+
+
+def adjust_sharpness(img: Any, sharpness_factor: float) -> Any:
+    """Scale the sharpness: 0 is smoothed by a filter of 3x3 pixels, 1 the image itself, 2 twice as sharp."""
+    f = check_factor("adjust_sharpness", sharpness_factor)
+
+    def planes(x: np.ndarray) -> np.ndarray:
+        if min(x.shape[-2:]) <= 2:
+            return x
+        work = x if x.dtype.kind == "f" else x.astype("float32")
+        parts = np.lib.stride_tricks.sliding_window_view(work, (3, 3), (-2, -1))
+        inner = (parts.sum((-2, -1)) + 4 * work[..., 1:-1, 1:-1]) / 13
+        smooth = work.copy()
+        smooth[..., 1:-1, 1:-1] = inner if x.dtype.kind == "f" else np.rint(inner)
+        return blend(x, smooth, f)
+
+    return dispatch_image("adjust_sharpness", img, pillow_enhancer("Sharpness", "adjust_sharpness", f), planes)
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:

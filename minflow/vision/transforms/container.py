@@ -15,22 +15,18 @@ from .transforms import Compose
 class RandomApply(Compose):
     """With probability p, apply all transforms in order; else none."""
 
-    transform_batch = None  # type: ignore[assignment]
-
     def __init__(self, transforms: Sequence[Callable], p: float = 0.5):
         super().__init__(transforms)
         self.p = probability("RandomApply", p)
 
-    def __call__(self, image: Any) -> Any:
-        return super().__call__(image) if with_probability(self.p, random_words()[0]) else image
+    def forward(self, image: Any) -> Any:
+        return super().forward(image) if with_probability(self.p, random_words()[0]) else image
 
 
 class RandomOrder(Compose):
     """Apply all transforms in random order."""
 
-    transform_batch = None  # type: ignore[assignment]
-
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         left = list(self.transforms)
         while left:
             image = left.pop(scale_to_range(len(left), random_words()[0]))(image)
@@ -40,8 +36,6 @@ class RandomOrder(Compose):
 class RandomChoice(Compose):
     """Apply one of the transforms. p: their probabilities, equal by default."""
 
-    transform_batch = None  # type: ignore[assignment]
-
     def __init__(self, transforms: Sequence[Callable], p: Sequence[float] | None = None):
         super().__init__(transforms)
         self.p = [1.0] * len(self.transforms) if p is None else [float(v) for v in p]
@@ -49,7 +43,7 @@ class RandomChoice(Compose):
             what = f"RandomChoice: p must be weights of {len(self.transforms)} transforms, got {p}"
             fail(OutOfRangeError, what, "a non-negative number for each transform, and at least one transform")
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         left = scale_word(0, sum(self.p), random_words()[0])
         for transform, weight in zip(self.transforms, self.p):
             if left < weight:

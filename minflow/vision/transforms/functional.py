@@ -7,8 +7,13 @@ from .color import (
     adjust_gamma,
     adjust_hue,
     adjust_saturation,
+    adjust_sharpness,
+    autocontrast,
+    equalize,
     invert,
+    posterize,
     rgb_to_grayscale,
+    solarize,
     to_grayscale,
 )
 from .images import (
@@ -31,7 +36,9 @@ from .warps import (
     five_crop,
     gaussian_blur,
     get_dimensions,
+    get_image_num_channels,
     get_image_size,
+    perspective,
     pil_to_tensor,
     resized_crop,
     rotate,
@@ -39,6 +46,13 @@ from .warps import (
 )
 
 __all__ = [
+    "perspective",
+    "get_image_num_channels",
+    "solarize",
+    "posterize",
+    "equalize",
+    "autocontrast",
+    "adjust_sharpness",
     "InterpolationMode",
     "adjust_brightness",
     "adjust_contrast",

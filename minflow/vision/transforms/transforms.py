@@ -1,4 +1,4 @@
-"""Transforms: small callable objects that turn an image into an image or a tensor.
+"""Transforms: modules without parameters that turn an image into an image or a tensor.
 
 Random ones draw from the sample's generator: inside a DataLoader, the same sample of the same epoch is transformed in
 the same way, whichever worker loads it. Elsewhere, they draw from flow's default generator. Read next: `images.py`.
@@ -16,21 +16,31 @@ from ...core.functions.creation import from_numpy
 from ...core.source_location import fail
 from ...core.spec import DType
 from ...core.tensor import Tensor
+from ...nn.module import Module
 from ...utils.data.scalar_random import random_words, scale_to_range, with_probability
 from . import images as F, warps
 
 
-class Transform:
-    """Base class of transforms.
+class Transform(Module):
+    """Base class of transforms: a Module, so that `nn.Sequential` holds transforms and layers alike.
 
     takes_arrays: True if a plain array gives the same result as a PIL image, so that datasets need not make one.
     transform_batch: None, or a function that transforms a batch of equally large images `uint8[n, H, W]` or
-    `[n, H, W, C]` (or the result of another `transform_batch`) at once, with bitwise equal results.
+    `[n, H, W, C]` (or the result of another `transform_batch`) at once, with bitwise equal results. A subclass with its
+    own computation inherits neither.
     """
 
-    takes_arrays = True
+    takes_arrays = False
     transform_batch: Callable | None = None
     repr_attributes: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = vars(cls)
+        if "forward" in own or "__call__" in own:
+            ours = cls.__module__.startswith(__package__)
+            cls.takes_arrays = own.get("takes_arrays", ours)
+            cls.transform_batch = own.get("transform_batch")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.extra_repr()})"
@@ -48,6 +58,7 @@ class Compose(Transform):
     """Apply transforms in order: `Compose([Resize(32), ToTensor(), Normalize(0.5, 0.5)])`."""
 
     def __init__(self, transforms: Sequence[Callable]):
+        super().__init__()
         self.transforms = list(transforms)
         for t in self.transforms:
             if not callable(t) or isinstance(t, type):
@@ -55,7 +66,7 @@ class Compose(Transform):
                 what = f"Compose: {name} is not a transform"
                 fail(LoaderError, what, f"{name}()" if isinstance(t, type) else "functions and transforms")
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         for t in self.transforms:
             image = t(image)
         return image
@@ -85,7 +96,7 @@ class Compose(Transform):
 class ToTensor(Transform):
     """Convert a PIL image or uint8 array `[H, W]` or `[H, W, C]` to a tensor `float32[C, H, W]` in [0, 1]."""
 
-    def __call__(self, image: Any) -> Tensor:
+    def forward(self, image: Any) -> Tensor:
         return F.to_tensor(image)
 
     def transform_batch(self, images: np.ndarray) -> Tensor:
@@ -98,9 +109,10 @@ class ToPILImage(Transform):
     """Convert a tensor or array to a PIL image."""
 
     def __init__(self, mode: str | None = None):
+        super().__init__()
         self.mode = mode
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         return F.to_pil_image(image, self.mode)
 
 
@@ -110,6 +122,7 @@ class Normalize(Transform):
     repr_attributes = ("mean", "std")
 
     def __init__(self, mean: float | Sequence[float], std: float | Sequence[float], inplace: bool = False):
+        super().__init__()
         self.mean, self.std = ([float(v)] if isinstance(v, int | float) else [float(n) for n in v] for v in (mean, std))
         self.inplace = inplace
         if len(self.mean) != len(self.std):
@@ -119,7 +132,7 @@ class Normalize(Transform):
             what = f"Normalize: std must be positive, got {self.std}"
             fail(OutOfRangeError, what, "positive numbers: images are divided by std")
 
-    def __call__(self, image: Tensor) -> Tensor:
+    def forward(self, image: Tensor) -> Tensor:
         return F.normalize(image, self.mean, self.std, self.inplace)
 
     def transform_batch(self, images: Tensor) -> Tensor:
@@ -139,13 +152,14 @@ class Resize(Transform):
         max_size: int | None = None,
         antialias: bool | None = True,
     ):
+        super().__init__()
         self.size, self.interpolation, self.max_size, self.antialias = size, interpolation, max_size, antialias
         F.to_height_width("Resize", size)
         if max_size is not None and not (isinstance(size, int) and size < max_size):
             what = f"Resize: max_size must be larger than size, got max_size={max_size}, size={size}"
             fail(OutOfRangeError, what, "one number for the shorter side, and a larger max_size for the longer one")
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         return F.resize(image, self.size, self.interpolation, self.max_size)
 
 
@@ -155,9 +169,10 @@ class CenterCrop(Transform):
     repr_attributes = ("size",)
 
     def __init__(self, size: int | Sequence[int]):
+        super().__init__()
         self.size = F.to_height_width("CenterCrop", size)
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         return F.center_crop(image, self.size)
 
 
@@ -172,12 +187,13 @@ class RandomCrop(Transform):
     def __init__(
         self, size, padding=None, pad_if_needed: bool = False, fill: float = 0, padding_mode: str = "constant"
     ):
+        super().__init__()
         self.size, self.padding, self.pad_if_needed = F.to_height_width("RandomCrop", size), padding, pad_if_needed
         self.fill, self.padding_mode = fill, padding_mode
         if padding is not None:
             F.to_four_sides(padding)
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         F.check_image("RandomCrop", image)
         if self.padding is not None:
             image = F.pad(image, self.padding, self.fill, self.padding_mode)
@@ -199,26 +215,36 @@ class RandomCrop(Transform):
         return scale_to_range(h - height + 1, first), scale_to_range(w - width + 1, second), height, width
 
 
-class RandomHorizontalFlip(Transform):
-    """Flip left and right with probability p."""
+class RandomChange(Transform):
+    """Base class of transforms that apply `change` to an image with probability p."""
 
-    repr_attributes = ("p",)
-    flip = staticmethod(F.hflip)
+    repr_attributes: tuple[str, ...] = ("p",)
 
     def __init__(self, p: float = 0.5):
+        super().__init__()
         self.p = p
         if not 0 <= p <= 1:
             fail(OutOfRangeError, f"{type(self).__name__}: p must be in [0, 1], got {p}", "p=0.5")
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         F.check_image(type(self).__name__, image)
-        return self.flip(image) if with_probability(self.p, random_words()[0]) else image
+        return self.change(image) if with_probability(self.p, random_words()[0]) else image
+
+    def change(self, image: Any) -> Any:
+        """Apply the change, whatever p is."""
+        return image
 
 
-class RandomVerticalFlip(RandomHorizontalFlip):
+class RandomHorizontalFlip(RandomChange):
+    """Flip left and right with probability p."""
+
+    change = staticmethod(F.hflip)
+
+
+class RandomVerticalFlip(RandomChange):
     """Flip top and bottom with probability p."""
 
-    flip = staticmethod(F.vflip)
+    change = staticmethod(F.vflip)
 
 
 class Pad(Transform):
@@ -227,10 +253,11 @@ class Pad(Transform):
     repr_attributes = ("padding", "fill", "padding_mode")
 
     def __init__(self, padding: int | Sequence[int], fill: float = 0, padding_mode: str = "constant"):
+        super().__init__()
         self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
         F.to_four_sides(padding)
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         return F.pad(image, self.padding, self.fill, self.padding_mode)
 
 
@@ -240,9 +267,10 @@ class FiveCrop(Transform):
     repr_attributes = ("size",)
 
     def __init__(self, size: int | Sequence[int]):
+        super().__init__()
         self.size = F.to_height_width("FiveCrop", size)
 
-    def __call__(self, image: Any) -> tuple:
+    def forward(self, image: Any) -> tuple:
         return warps.five_crop(image, self.size)
 
 
@@ -253,14 +281,14 @@ class TenCrop(FiveCrop):
         super().__init__(size)
         self.vertical_flip = vertical_flip
 
-    def __call__(self, image: Any) -> tuple:
+    def forward(self, image: Any) -> tuple:
         return warps.ten_crop(image, self.size, self.vertical_flip)
 
 
 class PILToTensor(Transform):
     """Convert a PIL image or an array to a tensor [C, H, W] of the same dtype and values."""
 
-    def __call__(self, image: Any) -> Tensor:
+    def forward(self, image: Any) -> Tensor:
         return warps.pil_to_tensor(image)
 
 
@@ -270,9 +298,10 @@ class ConvertImageDtype(Transform):
     repr_attributes = ("dtype",)
 
     def __init__(self, dtype: DType):
+        super().__init__()
         self.dtype = dtype
 
-    def __call__(self, image: Tensor) -> Tensor:
+    def forward(self, image: Tensor) -> Tensor:
         return warps.convert_image_dtype(image, self.dtype)
 
 
@@ -282,9 +311,10 @@ class Lambda(Transform):
     takes_arrays = False
 
     def __init__(self, lambd: Callable):
+        super().__init__()
         self.lambd = lambd
         if not callable(lambd):
             fail(DTypeError, f"Lambda: {lambd!r} cannot be called", "Lambda(lambda image: ...)")
 
-    def __call__(self, image: Any) -> Any:
+    def forward(self, image: Any) -> Any:
         return self.lambd(image)

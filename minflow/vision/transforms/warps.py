@@ -54,19 +54,25 @@ def inverse_matrix(
 
 def sample_affine(name: str, image: np.ndarray, matrix: Sequence[float], size: tuple[int, int], mode: int, fill: Any):
     """Sample planes `[..., C, H, W]` at the positions given by `matrix`, in pixels from the center; `fill` outside."""
-    if mode not in SAMPLED:
-        fail(OutOfRangeError, f"{name}: tensors do not support this interpolation", "nearest or bilinear")
     (height, width), (h, w) = size, image.shape[-2:]
     x, y = np.meshgrid(np.arange(width) - (width - 1) / 2, np.arange(height) - (height - 1) / 2)
     a, b, c, d, e, f = matrix
-    grid = np.stack([(a * x + b * y + c) / (0.5 * w), (d * x + e * y + f) / (0.5 * h)], -1).astype("float32")
+    grid = np.stack([(a * x + b * y + c) / (0.5 * w), (d * x + e * y + f) / (0.5 * h)], -1)
+    return sample_grid(name, image, grid, mode, fill)
+
+
+def sample_grid(name: str, image: np.ndarray, grid: np.ndarray, mode: int, fill: Any) -> np.ndarray:
+    """Sample planes `[..., C, H, W]` at positions `[height, width, 2]` (x, y), from -1 to 1; `fill` outside."""
+    if mode not in SAMPLED:
+        fail(OutOfRangeError, f"{name}: tensors do not support this interpolation", "nearest or bilinear")
     kind = image.dtype
-    planes = image.reshape(1, -1, h, w).astype(kind if kind.kind == "f" else "float32")
+    planes = image.reshape(1, -1, *image.shape[-2:]).astype(kind if kind.kind == "f" else "float32")
     fills = np.resize(np.asarray(0 if fill is None else fill, planes.dtype).reshape(-1), image.shape[-3])
     fills = np.resize(fills, planes.shape[1]).reshape(1, -1, 1, 1)
     shifted = from_numpy(np.ascontiguousarray(planes - fills))  # samples outside are 0, plus the fill later
-    out = grid_sample(shifted, from_numpy(grid[None].astype(planes.dtype)), SAMPLED[mode], "zeros", False).numpy()
-    out = (out + fills).reshape(*image.shape[:-2], height, width)
+    places = from_numpy(grid[None].astype("float32").astype(planes.dtype))
+    out = grid_sample(shifted, places, SAMPLED[mode], "zeros", False).numpy()
+    out = (out + fills).reshape(*image.shape[:-2], *grid.shape[:2])
     return np.rint(out).astype(kind) if kind.kind != "f" else out
 
 
@@ -141,6 +147,33 @@ def affine(
         return sample_affine("affine", x, matrix, (h, w), mode, fill)
 
     return dispatch_image("affine", img, pil, planes)
+
+
+def perspective(
+    img: Any,
+    startpoints: Sequence[Sequence[float]],
+    endpoints: Sequence[Sequence[float]],
+    interpolation: Any = "bilinear",
+    fill: Any = None,
+) -> Any:
+    """Map four corners (x, y) of the image, `startpoints`, to `endpoints`, as seen at an angle; keeps the size."""
+    mode, rows = pillow_mode("perspective", interpolation), []
+    for (x, y), (u, v) in zip(endpoints, startpoints, strict=True):
+        rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
+    a, b, c, d, e, f, g, h = np.linalg.lstsq(np.array(rows, "float64"), np.ravel(startpoints).astype("float64"))[0]
+
+    def pil(image: Any) -> Any:
+        kind, color = 2, pillow_color(fill, image)  # 2: pillow's PERSPECTIVE
+        return image.transform(image.size, kind, (a, b, c, d, e, f, g, h), mode, fillcolor=color)
+
+    def planes(image: np.ndarray) -> np.ndarray:
+        high, wide = image.shape[-2:]
+        x, y = np.meshgrid(np.arange(wide) + 0.5, np.arange(high) + 0.5)
+        across, down, depth = a * x + b * y + c, d * x + e * y + f, g * x + h * y + 1
+        grid = np.stack([across / depth / (0.5 * wide) - 1, down / depth / (0.5 * high) - 1], -1)
+        return sample_grid("perspective", image, grid, mode, fill)
+
+    return dispatch_image("perspective", img, pil, planes)
 
 
 def gaussian_blur(img: Any, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = None) -> Any:
@@ -222,6 +255,11 @@ def get_dimensions(img: Any) -> list[int]:
     if is_pil(img):
         return [len(img.getbands()), img.height, img.width]
     return [1 if img.ndim == 2 else img.shape[-1 if isinstance(img, np.ndarray) else -3], *image_size(img)]
+
+
+def get_image_num_channels(img: Any) -> int:
+    """Number of channels of an image."""
+    return get_dimensions(img)[0]
 
 
 def get_image_size(img: Any) -> list[int]:

@@ -67,6 +67,7 @@ from .core.base.errors import (
     MinflowError as MinflowError,
     MinflowWarning as MinflowWarning,
     MissingDependencyError as MissingDependencyError,
+    MissingFileError as MissingFileError,
     MissingModuleError as MissingModuleError,
     MissingNameError as MissingNameError,
     ModuleError as ModuleError,

@@ -413,7 +413,7 @@ class Modules:
             parameters,
             buffers,
             children,
-            tuple(sorted(module._transient)),
+            tuple(sorted(module._non_persistent_buffers_set)),
             is_container(module),
         )
         return number

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
-from ..core.base.errors import CheckpointError
+from ..core.base.errors import CheckpointError, MissingFileError
 from ..core.base.placement import Placement
 from ..core.files.atomic import old_file_state, write_hint
 from ..core.source_location import fail, here
@@ -86,7 +86,8 @@ def write_file(path: Path, arrays: dict[str, Any], structure: str) -> None:
 
 def refuse_unwritten(error: OSError, path: Path, size: int, hint: str, **values: str) -> NoReturn:
     """Raise the error for a save of `size` bytes that the system refused."""
-    raise CheckpointError(
+    kind = MissingFileError if isinstance(error, FileNotFoundError) else CheckpointError
+    raise kind(
         f"save: {path} cannot be written: {error.strerror or error}",
         values={"file": path, "size": f"{size:,} bytes", **{name.replace("_", " "): x for name, x in values.items()}},
         where=here(),
@@ -230,7 +231,7 @@ def refuse_missing(path: Path) -> NoReturn:
         similar = sorted(name for name in os.listdir(path.parent) if name.startswith(path.stem) and name != path.name)[
             :4
         ]
-    raise CheckpointError(
+    raise MissingFileError(
         f"load: there is no file {path}",
         values={"folder": files.absolute(path.parent), **({"there": ", ".join(similar)} if similar else {})},
         where=here(),

@@ -32,25 +32,46 @@ SIGNATURES = {  # signature of the hooks of each kind
     "load_before": "hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, error_msgs)",
     "load_after": "hook(module, incompatible_keys)",
 }
-HookEntry = tuple[Callable, bool, bool]  # (hook, with_kwargs, always_call)
 TRACED_KINDS = tuple(SIGNATURES)[:4]  # a graph records these; the others belong to state dicts
+REGISTRATIONS = {  # registry of a module -> the kind of the global hooks that run at an assignment to it
+    "_parameters": "parameter",
+    "_buffers": "buffer",
+    "_modules": "module",
+}
+
+
+class HookDict(OrderedDict):
+    """Hooks of one kind: handle number -> function, in the order in which they run. A program may change it."""
+
+    def __setitem__(self, number: int, hook: Callable) -> None:
+        super().__setitem__(number, hook)
+        bump_mutations()
+
+    def __delitem__(self, number: int) -> None:
+        super().__delitem__(number)
+        bump_mutations()
+
+    def clear(self) -> None:
+        super().clear()
+        bump_mutations()
 
 
 class Hooks:
-    """The hooks of one module, in the order in which they run. Each entry: (hook, with_kwargs, always_call).
+    """The hooks of one module.
 
-    used: True once a hook was registered.
+    used: True once a hook was registered.  flags: handle number -> (with_kwargs, always_call), if one of them is True.
     """
 
     used = False
-    before: OrderedDict[int, HookEntry]
-    after: OrderedDict[int, HookEntry]
-    backward_before: OrderedDict[int, HookEntry]
-    backward_after: OrderedDict[int, HookEntry]
+    before: HookDict
+    after: HookDict
+    backward_before: HookDict
+    backward_after: HookDict
 
     def __init__(self) -> None:
+        self.flags: dict[int, tuple[bool, bool]] = {}
         for kind in SIGNATURES:
-            setattr(self, kind, OrderedDict())
+            setattr(self, kind, HookDict())
 
     def add(
         self, kind: str, hook: Callable, prepend: bool, with_kwargs: bool = False, always_call: bool = False
@@ -59,19 +80,24 @@ class Hooks:
         check_callable(hook, SIGNATURES[kind], ModuleError)
         hooks, self.used = getattr(self, kind), True
         handle = Handle(hooks)
-        hooks[handle.number] = hook, with_kwargs, always_call
+        if with_kwargs or always_call:
+            self.flags[handle.number] = with_kwargs, always_call
+        hooks[handle.number] = hook
         if prepend:
             hooks.move_to_end(handle.number, last=False)
-        bump_mutations()
         return handle
+
+    def entries(self, kind: str) -> list[tuple[int, Callable, bool, bool]]:
+        """(number, hook, with_kwargs, always_call) of the hooks of one kind, in order."""
+        return [(number, hook, *self.flags.get(number, PLAIN)) for number, hook in getattr(self, kind).items()]
 
     def registered(self) -> list[tuple[Callable, Any]]:
         """Return (hook, registration options) of the forward and backward hooks."""
-        return [(hook, (kind, *flags)) for kind in TRACED_KINDS for hook, *flags in getattr(self, kind).values()]
+        return [(hook, (kind, *flags)) for kind in TRACED_KINDS for _, hook, *flags in self.entries(kind)]
 
     def call_all(self, kind: str, *args: Any) -> None:
         """Call the hooks of state_dict or load_state_dict, which change their arguments in place."""
-        for hook, *_ in list(getattr(self, kind).values()):
+        for hook in list(getattr(self, kind).values()):
             if (returned := hook(*args)) is not None and kind == "load_after":
                 must_be_none(kind, hook, returned)
 
@@ -82,8 +108,10 @@ def must_be_none(kind: str, hook: Callable, returned: Any) -> NoReturn:
     refuse(StateError, hook, f"must return None, got {with_article(returned)}", hint, {"returned": describe(returned)})
 
 
+PLAIN = (False, False)  # the flags of most hooks
 GLOBAL_HOOKS = Hooks()  # hooks registered by `register_module_forward_hook` and the like, which run for all modules
 NO_HOOKS = Hooks()
+REGISTRATION_HOOKS: dict[str, HookDict] = {registry: HookDict() for registry in REGISTRATIONS}
 
 
 def register_module_forward_pre_hook(hook: Callable) -> Handle:
@@ -94,6 +122,36 @@ def register_module_forward_pre_hook(hook: Callable) -> Handle:
 def register_module_forward_hook(hook: Callable, *, with_kwargs: bool = False, always_call: bool = False) -> Handle:
     """Register `hook(module, args, output)` after the forward of every module, and before its own hooks."""
     return GLOBAL_HOOKS.add("after", hook, False, with_kwargs, always_call)
+
+
+def register_module_parameter_registration_hook(hook: Callable) -> Handle:
+    """Register `hook(module, name, parameter)`, called when a module gets a parameter; it may return another one."""
+    return add_registration_hook("_parameters", hook)
+
+
+def register_module_buffer_registration_hook(hook: Callable) -> Handle:
+    """Register `hook(module, name, buffer)`, called by register_buffer; it may return another tensor."""
+    return add_registration_hook("_buffers", hook)
+
+
+def register_module_module_registration_hook(hook: Callable) -> Handle:
+    """Register `hook(module, name, submodule)`, called when a module gets a submodule; it may return another one."""
+    return add_registration_hook("_modules", hook)
+
+
+def add_registration_hook(registry: str, hook: Callable) -> Handle:
+    check_callable(hook, f"hook(module, name, {REGISTRATIONS[registry]})", ModuleError)
+    handle = Handle(REGISTRATION_HOOKS[registry])
+    REGISTRATION_HOOKS[registry][handle.number] = hook
+    return handle
+
+
+def registered_value(registry: str, module: Any, name: str, value: Any) -> Any:
+    """Return the value to register, after the hooks of this registry, each of which may replace it."""
+    for hook in list(REGISTRATION_HOOKS[registry].values()):
+        if (new := hook(module, name, value)) is not None:
+            value = new
+    return value
 
 
 def register_module_full_backward_pre_hook(hook: Callable) -> Handle:
@@ -125,7 +183,7 @@ def call(module: Any, args: tuple, kwargs: dict) -> Any:
     done: set[int] = set()
     output = None
     try:
-        for hook, with_kwargs, _ in [*GLOBAL_HOOKS.before.values(), *own.before.values()]:
+        for _, hook, with_kwargs, _ in [*GLOBAL_HOOKS.entries("before"), *own.entries("before")]:
             changed = hook(module, args, kwargs) if with_kwargs else hook(module, args)
             if changed is not None and with_kwargs:
                 args, kwargs = check_args_kwargs(hook, changed)
@@ -139,14 +197,14 @@ def call(module: Any, args: tuple, kwargs: dict) -> Any:
             args = backward_hooks.wrap_inputs(args)
         alone = len(args) == 1 and not kwargs  # such a call does not go through C: see `recursion_limit.py`
         output = module.forward(args[0]) if alone else module.forward(*args, **kwargs)
-        for key, (hook, with_kwargs, _) in [*GLOBAL_HOOKS.after.items(), *own.after.items()]:
-            done.add(key)
+        for number, hook, with_kwargs, _ in [*GLOBAL_HOOKS.entries("after"), *own.entries("after")]:
+            done.add(number)
             changed = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
             output = output if changed is None else changed
         return backward_hooks.wrap_outputs(output) if backward_hooks else output
     except Exception:
-        for key, (hook, with_kwargs, always) in [*GLOBAL_HOOKS.after.items(), *own.after.items()]:
-            if always and key not in done:
+        for number, hook, with_kwargs, always in [*GLOBAL_HOOKS.entries("after"), *own.entries("after")]:
+            if always and number not in done:
                 try:
                     hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
                 except Exception as error:  # report the error that ended forward
@@ -186,12 +244,8 @@ class BackwardHooks:
 
     def __init__(self, module: Any, hooks: Hooks):
         self.module = module
-        self.before_hooks = [
-            hook for hook, *_ in (*GLOBAL_HOOKS.backward_before.values(), *hooks.backward_before.values())
-        ]
-        self.after_hooks = [
-            hook for hook, *_ in (*GLOBAL_HOOKS.backward_after.values(), *hooks.backward_after.values())
-        ]
+        self.before_hooks = [*GLOBAL_HOOKS.backward_before.values(), *hooks.backward_before.values()]
+        self.after_hooks = [*GLOBAL_HOOKS.backward_after.values(), *hooks.backward_after.values()]
         self.grad_output: tuple = ()
         self.inputs_wrapped, self.input_count = False, 1
 

@@ -20,6 +20,7 @@ from ..core.base.interrupts import uninterrupted
 from ..core.base.placement import Placement, broadcast
 from ..core.context import current_context
 from ..core.functionalize import before_write
+from ..core.functions.creation import as_tensor
 from ..core.host import HostArray, HostScalar
 from ..core.ops.global_tensors import whole_array
 from ..core.sharding import logical
@@ -75,10 +76,24 @@ def array_of(value: Any) -> HostArray | None:
             if value.is_global:
                 return whole_array(value)
             return None if value.array is None else to_host(value.array)
-        array = namespace().asarray(value.detach().cpu().numpy() if hasattr(value, "detach") else value)
+        value = from_torch(value)
+        array = to_host(value.array) if isinstance(value, Tensor) else namespace().asarray(value)
     except Exception:  # raised by an object that is not ours
         return None
     return array if array.dtype.kind in "biuf" else None
+
+
+def from_torch(value: Any) -> Any:
+    """Return a tensor of PyTorch as one of minflow, on the same memory if it is on the CPU; any other value unchanged.
+
+    NumPy has no bfloat16, so such a tensor is copied.
+    """
+    if isinstance(value, Tensor) or not type(value).__module__.startswith("torch") or not hasattr(value, "detach"):
+        return value
+    value = value.detach().cpu()
+    half = str(value.dtype) == "torch.bfloat16"
+    array = as_tensor((value.float() if half else value).numpy())
+    return array.bfloat16() if half else array
 
 
 def tensor_of(array: HostArray, spec: Spec) -> Tensor:

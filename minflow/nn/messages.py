@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
 from ..core.backend import backend_of_array, to_host
-from ..core.base.errors import MinflowError, ModuleError, StateError, TraceError
+from ..core.base.errors import CallError, MinflowError, ModuleError, StateError, TraceError
 from ..core.context import PerContext
 from ..core.messages.suggestions import did_you_mean, nearest, signature_error
 from ..core.messages.unsupported import reason
@@ -49,6 +49,13 @@ def missing_init(module: Any, what: str) -> NoReturn:
     )
 
 
+def too_many_arguments(module: Any, args: tuple, kwargs: dict) -> NoReturn:
+    name = type(module).__name__
+    what = f"{name}: Module's own __init__ takes no arguments"
+    hint = f"super().__init__() in {name}.__init__; call_super_init = True in the class passes them to its next base"
+    fail(CallError, what, hint, args=args, **kwargs)
+
+
 def buffer_of_another_spec(module: Any, name: str, old: Any, value: Any) -> NoReturn:
     given = "None" if value is None else "a tensor where it was None" if old is None else "another shape or dtype"
     what = f"{type(module).__name__}: the buffer {name!r} is given {given} while a graph is built"
@@ -57,7 +64,6 @@ def buffer_of_another_spec(module: Any, name: str, old: Any, value: Any) -> NoRe
 
 
 UNSUPPORTED_OVERRIDES = {  # names that PyTorch's Module looks up in a class, and ours does not
-    "call_super_init": "Mixin.__init__(self, ...) in __init__, after super().__init__()",
     "_call_impl": "def forward(self, x): ...; or def __call__(self, *args): ... around super().__call__(*args)",
     "_wrapped_call_impl": "def __call__(self, *args): ... around super().__call__(*args)",
     "_slow_forward": "def forward(self, x): ...",
@@ -262,7 +268,7 @@ def has_parameters(module: Any) -> bool:
 
 
 def check_hidden_layers(module: Any, listed: int) -> None:
-    """Warn or raise if parameters() misses layers in Python containers. listed: number of parameters that it gave."""
+    """Warn if parameters() misses layers in Python containers. listed: number of parameters that it gave."""
     hidden = hidden_layers(module) if holds_containers(module) else None
     if not hidden:
         return
@@ -271,9 +277,8 @@ def check_hidden_layers(module: Any, listed: int) -> None:
     kinds = ", ".join(dict.fromkeys(type(x).__name__ for x in layers))
     what = f"self.{name} is a Python {container}, in which layers are not seen: {len(layers)} of {kinds}"
     hint = f"self.{name} = nn.{container_class}(...) around the {container}"
-    if not listed:
-        fail(ModuleError, f"{type(module).__name__} has no parameters: {what}", hint)
+    effect = "leaves layers out" if listed else "gives nothing"
     warn(
-        f"{type(module).__name__}: parameters() leaves layers out: {what}",
+        f"{type(module).__name__}: parameters() {effect}: {what}",
         f"{hint}; a name with a leading underscore keeps a container out of this check",
     )

@@ -32,14 +32,20 @@ from ..views.text.trees import outer_lines
 from . import messages
 from .hooks import (
     GLOBAL_HOOKS,
+    REGISTRATION_HOOKS,
     SIGNATURES,
     Handle,
+    HookDict,
     Hooks,
     call,
+    register_module_buffer_registration_hook as register_module_buffer_registration_hook,
     register_module_forward_hook as register_module_forward_hook,
     register_module_forward_pre_hook as register_module_forward_pre_hook,
     register_module_full_backward_hook as register_module_full_backward_hook,
     register_module_full_backward_pre_hook as register_module_full_backward_pre_hook,
+    register_module_module_registration_hook as register_module_module_registration_hook,
+    register_module_parameter_registration_hook as register_module_parameter_registration_hook,
+    registered_value,
     without_module,
 )
 from .loading import Writes, write
@@ -49,10 +55,13 @@ from .state import EXTRA, Incompatible, checked_writes, load_by_parts, load_own,
 
 __all__ = [
     "Module",
+    "register_module_buffer_registration_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
     "register_module_full_backward_hook",
     "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
 ]
 PLAIN_TYPES = (bool, int, float, str, type(None))
 LEVEL: ContextVar = ContextVar("level", default=0)  # depth of the module whose repr is being written
@@ -67,6 +76,21 @@ class Constructor:
         return signature(MethodType(cls.__init__, cls))  # type: ignore[misc]
 
 
+class HooksOfKind:
+    """PyTorch's attribute for the hooks of one kind, `module._forward_hooks`; assigning a dict replaces them."""
+
+    def __init__(self, kind: str):
+        self.kind = kind
+
+    def __get__(self, module: Any, cls: type) -> Any:
+        return self if module is None else getattr(module.hooks(), self.kind)
+
+    def __set__(self, module: Any, hooks: Mapping) -> None:
+        setattr(module.hooks(), self.kind, HookDict(hooks))
+        module.hooks().used = True
+        bump_mutations()
+
+
 class Module(Display):
     """Base class of all layers and models.
 
@@ -77,6 +101,7 @@ class Module(Display):
     training: bool
     _version = 1  # of its entries in state_dict: a class that renames them increases it
     repr_attributes: tuple[str, ...] = ()  # names of the attributes that the repr shows
+    call_super_init = False  # True in a class whose next base class gets the arguments of super().__init__()
     forward_hint = ""  # the hint when a class without `forward` is called; containers override it
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -92,9 +117,13 @@ class Module(Display):
         super().__init_subclass__(**options)
         messages.check_extensions(cls)
 
-    def __init__(self) -> None:
-        own: dict[str, Any] = dict(_parameters={}, _buffers={}, _modules={}, _transient=set(), _hooks=None, _name="")
-        self.__dict__.update(training=True, **own)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            messages.too_many_arguments(self, args, kwargs)
+        own: dict[str, Any] = dict(_parameters={}, _buffers={}, _modules={}, _hooks=None, _name="")
+        self.__dict__.update(training=True, _non_persistent_buffers_set=set(), **own)
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     # ---- the call ---------------------------------------------------------------------------------------------------
 
@@ -158,9 +187,7 @@ class Module(Display):
         elif isinstance(value, Module):
             self.check_initialized(name)
             self.discard(name, keep="_modules")
-            self._modules[name] = value
-            bump_mutations()
-            value.rename(self.child_name(name))
+            self.bind_module(name, value)
         elif isinstance(value, Buffer):
             self.check_initialized(name)
             self.discard(name, keep="_buffers")
@@ -198,7 +225,7 @@ class Module(Display):
         for registry in ("_parameters", "_buffers", "_modules"):
             if name in self.__dict__.get(registry, ()):
                 del self.__dict__[registry][name]
-                self._transient.discard(name)
+                self._non_persistent_buffers_set.discard(name)
                 break
         else:
             if name not in self.__dict__ and not hasattr(type(self), name):
@@ -223,7 +250,7 @@ class Module(Display):
         for registry in ("_parameters", "_buffers", "_modules"):
             if registry != keep:
                 own[registry].pop(name, None)
-        own["_transient"].discard(name)
+        own["_non_persistent_buffers_set"].discard(name)
 
     def bind_buffer(self, name: str, tensor: Any) -> None:
         """Bind a buffer to a tensor (or None); the tensor that it was bound to stays as it is.
@@ -261,6 +288,8 @@ class Module(Display):
         self.check_name(name, "_parameters", "parameter")
         if param is not None and not isinstance(param, Parameter):
             messages.not_a_parameter(self, name, param)
+        if REGISTRATION_HOOKS["_parameters"] and param is not None:
+            param = registered_value("_parameters", self, name, param)
         if self._parameters.get(name, Module) is not param:
             bump_mutations()
         self._parameters[name] = param
@@ -271,8 +300,10 @@ class Module(Display):
         """Add a tensor that is state but not trained, such as a running mean. persistent: True if in state_dict."""
         self.check_initialized(name)
         self.check_name(name, "_buffers", "buffer")
+        if REGISTRATION_HOOKS["_buffers"]:
+            tensor = registered_value("_buffers", self, name, tensor)
         self.bind_buffer(name, tensor)
-        (self._transient.discard if persistent else self._transient.add)(name)
+        (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
         bump_mutations()
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -281,12 +312,18 @@ class Module(Display):
         self.check_name(name, "_modules", "module")
         if module is not None and not isinstance(module, Module):
             messages.not_a_module(self, name, module)
+        self.bind_module(name, module)
+
+    register_module = add_module
+
+    def bind_module(self, name: str, module: Module | None) -> None:
+        """Bind an attribute to a submodule, or to None."""
+        if REGISTRATION_HOOKS["_modules"]:
+            module = registered_value("_modules", self, name, module)
         self._modules[name] = module
         bump_mutations()
         if module is not None:
             module.rename(self.child_name(name))
-
-    register_module = add_module
 
     def check_name(self, name: str, registry: str, kind: str) -> None:
         """Raise a ModuleError if `name` is taken or is not a valid name of a parameter, buffer or module."""
@@ -360,9 +397,7 @@ class Module(Display):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """(dotted name, Parameter), a tied one only once. Raises ModuleError if there are none because layers are
-        hidden in a Python list or dict.
-        """
+        """(dotted name, Parameter), a tied one only once. Warns about layers that a Python list or dict hides."""
         count = 0
         for count, pair in enumerate(self.named_tensors("_parameters", prefix, recurse, remove_duplicate), 1):
             yield pair  # type: ignore[misc]  # this registry holds Parameters
@@ -608,7 +643,7 @@ class Module(Display):
     # ---- state ------------------------------------------------------------------------------------------------------
 
     def state_dict(
-        self, *, destination: dict | None = None, prefix: str = "", keep_vars: bool = False
+        self, destination: dict | None = None, prefix: str = "", keep_vars: bool = False
     ) -> OrderedDict[str, Tensor]:
         """dotted name -> tensor, for every parameter and persistent buffer.
 
@@ -625,7 +660,7 @@ class Module(Display):
         A class may override it.
         """
         for name, tensor in {**self._parameters, **self._buffers}.items():
-            if tensor is not None and name not in self._transient:
+            if tensor is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = tensor if keep_vars else tensor.detach()
         if type(self).get_extra_state is not Module.get_extra_state:
             destination[prefix + EXTRA] = self.get_extra_state()
@@ -677,6 +712,12 @@ class Module(Display):
         return None if loads_by_parts(self, Module) else checked_writes(self, state_dict, strict, False)[0]
 
     # ---- hooks ------------------------------------------------------------------------------------------------------
+
+    _forward_pre_hooks, _forward_hooks = HooksOfKind("before"), HooksOfKind("after")
+    _backward_pre_hooks, _backward_hooks = HooksOfKind("backward_before"), HooksOfKind("backward_after")
+    _state_dict_pre_hooks, _state_dict_hooks = HooksOfKind("state_before"), HooksOfKind("state_after")
+    _load_state_dict_pre_hooks = HooksOfKind("load_before")
+    _load_state_dict_post_hooks = HooksOfKind("load_after")
 
     def hooks(self) -> Hooks:
         """The hooks of this module, created on first use."""
@@ -789,6 +830,10 @@ class Module(Display):
         body = "".join(f"\n  {line}" for line in [*lines, *rows])
         text = f"{title}({body}\n)"
         return text if level else outer_lines(text)
+
+
+# help() shows no arguments, which only a class with `call_super_init` passes on
+Module.__init__.__signature__ = signature(lambda self: None)  # type: ignore[attr-defined]
 
 
 def extra_text(module: Module) -> str:

@@ -21,7 +21,7 @@ from ..core.spec import DType
 from ..core.tensor import Tensor
 from ..diagnosis.name_suggestions import similar_names
 from .hooks import must_be_none
-from .loading import Writes, distributed_as, write
+from .loading import Writes, distributed_as, from_torch, write
 from .parameter import Parameter
 from .recursion_limit import is_walked, walking
 
@@ -37,7 +37,8 @@ class Incompatible(NamedTuple):
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return clean_lines(f"Incompatible(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})")
+        names = f"missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys}"
+        return clean_lines(f"_IncompatibleKeys({names})")
 
 
 def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: Any) -> Any:
@@ -75,7 +76,7 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
 def run_state_hooks(part: Any, entries: dict, prefix: str) -> dict | None:
     """Run the hooks after a module's part of state_dict(). Returns the dict, which old hooks may replace."""
     returned = None
-    for hook, replaces, _ in list(part._hooks.state_after.values()):
+    for _, hook, replaces, _ in part._hooks.entries("state_after"):
         answer = hook(part, returned or entries, prefix, {"version": part._version})
         if replaces:
             returned = answer if answer is not None else returned
@@ -85,7 +86,7 @@ def run_state_hooks(part: Any, entries: dict, prefix: str) -> dict | None:
 
 
 def as_mapping(entries: Any) -> Mapping[str, Any]:
-    """Return the state to load. Raises StateError if it is not a dict."""
+    """Return the state to load, with tensors of PyTorch as ours. Raises StateError if it is not a dict."""
     if not isinstance(entries, Mapping):
         fail(
             StateError,
@@ -95,7 +96,7 @@ def as_mapping(entries: Any) -> Mapping[str, Any]:
             else "model.load_state_dict(other.state_dict())",
             state_dict=entries,
         )
-    return entries
+    return {name: from_torch(value) for name, value in entries.items()}
 
 
 def names_by_data_ptr(tensors: Mapping[str, Any]) -> dict[Hashable, str]:
@@ -113,9 +114,10 @@ def mismatch_reason(old: Tensor, new: Any, assign: bool) -> str:
         return f"must be {list(old.spec.shape)}, got {list(shape)}{shape_hint(shape, old.spec.shape)}"
     if array is None:
         return "a symbolic tensor, which has no elements" if MODE.get().trace is None else ""
-    if array.dtype.kind not in "biuf":
+    floating = new.spec.floating if isinstance(new, Tensor) else array.dtype.kind == "f"
+    if not isinstance(new, Tensor) and array.dtype.kind not in "biuf":
         return f"{array.dtype} is not a dtype of tensors"
-    if assign and isinstance(old, Parameter) and array.dtype.kind != "f":
+    if assign and isinstance(old, Parameter) and not floating:
         return f"a parameter must be floating, got {array.dtype}"
     if not assign and old.array is not None and not is_writable(old):
         return "its memory may only be read; assign=True puts the new tensor in its place"
@@ -237,7 +239,7 @@ def load_own(
         part._hooks.call_all("load_before", part, entries, prefix, local_metadata, strict, missing, unexpected, errors)
     assign, writes, extra = local_metadata.get(ASSIGN, False), [], prefix + EXTRA
     own = {n: t for n, t in (*part._parameters.items(), *part._buffers.items()) if t is not None}
-    own = {n: t for n, t in own.items() if n not in part._transient}
+    own = {n: t for n, t in own.items() if n not in part._non_persistent_buffers_set}
     for name, old in own.items():
         key = prefix + name
         if key not in entries:

@@ -16,7 +16,6 @@ from ..core.mode import bump_mutations
 from ..core.source_location import fail
 from ..core.tensor import Tensor
 from ..nn.module import Module
-from ..nn.parameter import Uninitialized
 
 # parameters, parameters with their names, or groups of parameters with hyperparameters of their own
 Params = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
@@ -91,7 +90,11 @@ def as_groups(params: Any, owner: str) -> list[dict[str, Any]]:
         what = f"{owner} takes an iterable of parameters, not a {type(params).__name__}"
         fail(OptimError, what, f"{owner}(model.parameters(), lr=...)", params=params)
     listed = list(params)
-    if listed and all(isinstance(entry, Mapping) for entry in listed):
+    if not listed:
+        what = f"{owner}: optimizer got an empty parameter list, so it would train nothing"
+        hint = "the parameters of a model that has some: layers in a Python list belong into an nn.ModuleList"
+        fail(OptimError, what, hint, params=params)
+    if all(isinstance(entry, Mapping) for entry in listed):
         return [dict(entry) for entry in listed]
     return [{"params": listed}]
 
@@ -111,9 +114,6 @@ def group_members(passed: Any, owner: str) -> tuple[list[Tensor], list[str] | No
         if not isinstance(p, Tensor):
             hint = "p.parameters() of each module" if isinstance(p, Module) else "model.parameters()"
             fail(OptimError, f"{owner}: parameter {i} is a {type(p).__name__}, not a tensor", hint, parameter=p)
-        if isinstance(p, Uninitialized):
-            what = f"{owner}: parameter {i} has no shape yet, since its lazy layer was not called"
-            fail(OptimError, what, "model(x) once, with an input as in training, then the optimizer")
         if not p.is_leaf:
             what = f"{owner}: parameter {i} was computed from others, so backward leaves no gradient in it"
             fail(OptimError, what, "give what it was computed from, or p.detach().requires_grad_()", parameter=p)

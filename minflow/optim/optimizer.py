@@ -22,7 +22,7 @@ from ..core.base.errors import CallError, GraphError, OptimError, StateError, cl
 from ..core.context import current_context
 from ..core.functionalize import is_writable
 from ..core.grad.hooks import Handle, check_callable, refuse as refuse_hook
-from ..core.grad.modes import enable_grad, no_grad
+from ..core.grad.modes import enable_grad, no_grad, set_grad_enabled
 from ..core.host.float_warnings import silent
 from ..core.messages.training_warnings import check_gradients, check_state, defer_gradient_check
 from ..core.mode import MODE, bump_mutations, mutation_counter, using
@@ -125,6 +125,31 @@ def register_optimizer_step_post_hook(hook: Callable) -> Handle:
     return add_hook(STEP_HOOKS[1], hook)
 
 
+# names that optimizers written for PyTorch import
+_RequiredParameter, ParamsT, params_t = Required, Params, Params
+
+
+def _use_grad_for_differentiable(step: Function) -> Function:
+    """Decorator of a custom step(): without gradients, unless the optimizer was made with differentiable=True."""
+
+    @functools.wraps(step)
+    def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
+            return step(self, *args, **kwargs)
+
+    return wrapped  # type: ignore[return-value]  # `wraps` keeps the signature
+
+
+def _get_value(x: Any) -> Any:
+    """The number in a tensor; a number unchanged."""
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _default_to_fused_or_foreach(params: Any, differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
+    """(fused, foreach): False, since one op updates each parameter."""
+    return False, False
+
+
 STEP_CALL = "hook(optimizer, args, kwargs)"
 
 
@@ -175,8 +200,8 @@ def with_step_hooks(step: Function) -> Function:
 class Optimizer:
     """Base class of all optimizers.
 
-    params: tensors, `(name, tensor)` pairs, or dicts `{"params": tensors, "lr": 0.1, ...}`, one for each group; an
-    empty list is accepted.  defaults: the hyperparameters of groups that do not set their own.
+    params: tensors, `(name, tensor)` pairs, or dicts `{"params": tensors, "lr": 0.1, ...}`, one for each group.
+    defaults: the hyperparameters of groups that do not set their own.
     A group may have `clip_grad_max_norm` (and `clip_grad_norm_type`, default 2), for `clip_grad()`.
 
     Attributes: `param_groups`, a list of dicts; `state`, parameter -> dict of tensors, empty before the first step;
@@ -284,6 +309,9 @@ class Optimizer:
         """Return the op `(p, grad, *state, lr; attrs) -> p, *state` of this group, and its attrs."""
         what = f"{type(self).__name__} has no rule"
         fail(OptimError, what, "def update_rule(self, group): return op, attrs; or override step()")
+
+    def _cuda_graph_capture_health_check(self) -> None:
+        """Do nothing; a custom step() copied from PyTorch calls it."""
 
     def check_closure(self, closure: Any) -> None:
         """Refuse a closure that cannot be called, such as a learning rate."""

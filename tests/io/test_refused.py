@@ -344,3 +344,10 @@ def test_flipped_and_truncated_npz(tmp_path):
         path.write_bytes(whole[:length])
         with pytest.raises(CheckpointError):
             flow.load(path)
+
+
+def test_a_missing_file_is_also_a_file_not_found_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"there is no file .*net\.pt"):
+        flow.load(tmp_path / "net.pt")
+    with pytest.raises(FileNotFoundError, match=r"(?s)net\.pt cannot be written.*os\.makedirs"):
+        flow.save({"a": 1}, tmp_path / "nowhere" / "net.pt")

@@ -303,16 +303,11 @@ nn.Sequential(nn.Linear(2, 2), nn.ReLU)  # <-
 """,
     ),
     (
-        "layers hidden in a list",
-        "ModuleError",
-        ["self.layers is a Python list", "2 of Linear", "ModuleList"],
+        "optimizer of a model without parameters",
+        "OptimError",
+        ["SGD: optimizer got an empty parameter list", "ModuleList"],
         """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
-
-flow.optim.SGD(Net().parameters(), lr=0.1)  # <-
+flow.optim.SGD(nn.ReLU().parameters(), lr=0.1)  # <-
 """,
     ),
     (
@@ -405,6 +400,18 @@ flow.tensor([1, 2], requires_grad=True)  # <-
 ]
 
 WARNINGS = [
+    (
+        "layers hidden in a list",
+        ["self.layers is a Python list", "2 of Linear", "ModuleList"],
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = [nn.Linear(2, 2), nn.Linear(2, 2)]
+
+parameters = list(Net().parameters())  # <-
+""",
+    ),
     (
         "softmax before cross-entropy",
         ["softmax", "logits"],

@@ -214,6 +214,10 @@ class CheckpointError(FormatError):
     """A checkpoint that cannot be written, read, or trusted."""
 
 
+class MissingFileError(CheckpointError, FileNotFoundError):
+    """A checkpoint that does not exist, or whose folder does not."""
+
+
 class StateError(CheckpointError, RuntimeError):
     """A state dict that does not match the object that loads it; nothing of it was loaded."""
 

@@ -96,9 +96,7 @@ REFUSED: dict[str, str] = {
     **rows("parametrize parametrize.* parametrizations parametrizations.* prune prune.*",
            "nn.utils.weight_norm and spectral_norm; or compute the weight in forward, and call F.linear or F.conv2d",
            "nn.utils."),
-    **rows("register_module_buffer_registration_hook register_module_module_registration_hook "
-           "register_module_parameter_registration_hook",
-           "a base class of your own whose register_buffer, add_module or register_parameter does it",
+    **rows("register_module_backward_hook", "register_module_full_backward_hook(hook), the hook of all modules today",
            "nn.modules.module."),
     # other devices
     **rows("set_default_device get_default_device", 'with flow.device("cuda"): makes new tensors there'),

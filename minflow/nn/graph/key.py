@@ -26,7 +26,15 @@ from .python_state import (
     snapshot,
 )
 
-EXCLUDED_ATTRIBUTES = ("_parameters", "_buffers", "_modules", "_transient", "_hooks", "_name", SITE_ATTRIBUTE)
+EXCLUDED_ATTRIBUTES = (
+    "_parameters",
+    "_buffers",
+    "_modules",
+    "_non_persistent_buffers_set",
+    "_hooks",
+    "_name",
+    SITE_ATTRIBUTE,
+)
 
 
 class Fingerprint:

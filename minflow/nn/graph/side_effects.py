@@ -28,7 +28,7 @@ REGISTRIES = ("_parameters", "_buffers", "_modules")
 # not the user's attributes
 INTERNAL_ATTRIBUTES = {
     *REGISTRIES,
-    "_transient",
+    "_non_persistent_buffers_set",
     "_hooks",
     "_name",
     "_checkpointing",

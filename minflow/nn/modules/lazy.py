@@ -135,7 +135,7 @@ class LazyConv(Lazy):
             groups = inspect.signature(type(self)).bind(*args, **kwargs).arguments.get("groups", 1)
         except TypeError as error:
             raise signature_error(type(self), args, kwargs, f"nn.{type(self).__name__}", error) or error from None
-        super().__init__(groups, *args, **kwargs)  # type: ignore[call-arg]  # of the layer, which is next in the MRO
+        super().__init__(groups, *args, **kwargs)
         self.make_uninitialized("weight", "bias")
 
     def axis(self, ndim: int) -> int:
@@ -171,7 +171,7 @@ class LazyNorm(Lazy):
         *,
         bias: bool = True,
     ):
-        super().__init__(1, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)  # type: ignore[call-arg]  # as above
+        super().__init__(1, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.make_uninitialized("weight", "bias", "running_mean", "running_var")
 
     def axis(self, ndim: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.base.errors import DTypeError, ModuleError, OutOfRangeError, ShapeError
 from ...core.functions.creation import empty
 from ...core.source_location import fail, warn
 from ...core.spec import Device, DType
@@ -99,6 +99,23 @@ class RNNBase(Module):
         """Do nothing; exists for programs that call it, since cuDNN needs all weights contiguous in memory."""
 
     @property
+    def _flat_weights_names(self) -> list[str]:
+        """The names of all weights, in the order of `_flat_weights`."""
+        return [name for names in self._all_weights for name in names]
+
+    @property
+    def _flat_weights(self) -> list[Tensor]:
+        """All weights, read from the attributes at each call of forward, so that an assigned list must hold these."""
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Tensor]) -> None:
+        for name, old, new in zip(self._flat_weights_names, self._flat_weights, weights, strict=True):
+            if new is not old:
+                what = f"{type(self).__name__}._flat_weights: {name} differs from the attribute, which forward reads"
+                fail(ModuleError, what, f"del rnn.{name}; rnn.{name} = tensor; then the same tensor here", weight=new)
+
+    @property
     def all_weights(self) -> list[list[Parameter]]:
         """The weights of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
@@ -134,7 +151,7 @@ class RNNBase(Module):
             fail(ShapeError, what, f"nn.{name}({x.spec.shape[-1]}, {self.hidden_size})", input=x)
         if not x.spec.shape[0]:
             fail(ShapeError, f"{name}: the sequence has no steps", "at least one step", input=x)
-        params = [weight for weights in self.all_weights for weight in weights]
+        params = self._flat_weights
         return rnn.run_layers(
             self.mode.lower(),
             x,

@@ -1,0 +1,235 @@
+"""Programs that extend modules and optimizers as PyTorch allows: each gives the same values in both libraries."""
+
+import copy
+from collections import OrderedDict
+from importlib import import_module
+
+import pytest
+
+import minflow as flow
+from tests.pytorch import needs_torch, torch
+
+pytestmark = needs_torch
+
+
+def linear(lib, inputs=3, outputs=2):
+    layer = lib.nn.Linear(inputs, outputs)
+    with lib.no_grad():
+        layer.weight.copy_(lib.arange(inputs * outputs).reshape(outputs, inputs).float() / 10)
+        layer.bias.fill_(0.5)
+    return layer
+
+
+def batch(lib, *shape):
+    return (lib.arange(float(lib.ones(shape).numel())).reshape(shape) - 2) / 5
+
+
+def hidden_layers(lib):
+    class Net(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self._layers = [linear(lib)]
+
+    net = Net()
+    net.zero_grad()
+    return list(net.parameters()), list(net.requires_grad_().state_dict())
+
+
+def optimizer_of_lazy_layers(lib):
+    net = lib.nn.Sequential(lib.nn.LazyConv2d(4, 3), lib.nn.LazyBatchNorm2d(), lib.nn.Flatten(), lib.nn.LazyLinear(2))
+    optimizer = lib.optim.Adam(net.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        net(batch(lib, 5, 3, 4, 4)).sum().backward()
+        optimizer.step()
+    return [tuple(p.shape) for p in optimizer.param_groups[0]["params"]], len(optimizer.state)
+
+
+def step_before_the_first_call(lib):
+    optimizer = lib.optim.SGD(lib.nn.LazyLinear(4).parameters(), lr=0.1)
+    optimizer.zero_grad()
+    optimizer.step()
+    return len(optimizer.state_dict()["state"])
+
+
+def hook_dicts(lib):
+    layer, log = linear(lib), []
+    hook = layer.register_forward_hook(lambda *args: log.append(len(args)))
+    known = hook.id in layer._forward_hooks, len(layer._forward_pre_hooks), len(layer._backward_hooks)
+    copy.deepcopy(layer)(batch(lib, 2, 3))
+    layer._forward_hooks.clear()
+    layer(batch(lib, 2, 3))
+    layer._forward_pre_hooks[7] = lambda module, args: log.append("pre")
+    layer(batch(lib, 2, 3))
+    layer._forward_pre_hooks = OrderedDict()
+    layer(batch(lib, 2, 3))
+    return known, log
+
+
+def hooks_with_options(lib):
+    layer, log = linear(lib), []
+    layer.register_forward_pre_hook(lambda m, args, kwargs: (args, {"input": kwargs["input"] * 2}), with_kwargs=True)
+    layer.register_forward_hook(lambda m, args, kwargs, out: log.append(sorted(kwargs)), with_kwargs=True)
+    layer.register_forward_hook(lambda m, args, out: log.append("first"), prepend=True)
+    return layer(input=batch(lib, 2, 3)), log
+
+
+def always_called(lib):
+    class Broken(lib.nn.Module):
+        def forward(self, x):
+            raise ValueError("broken")
+
+    log, broken = [], Broken()
+    broken.register_forward_hook(lambda m, args, out: log.append(out), always_call=True)
+    with pytest.raises(ValueError, match="broken"):
+        broken(batch(lib, 2))
+    return log
+
+
+def registration_hooks(lib):
+    class Net(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = lib.nn.Linear(2, 2)
+            self.register_buffer("mask", lib.ones(2))
+            self.scale = lib.nn.Parameter(lib.ones(1))
+            self.add_module("act", lib.nn.ReLU())
+
+    log, every = [], lib.nn.modules.module
+    handles = [
+        every.register_module_parameter_registration_hook(lambda m, name, p: log.append(f"parameter {name}")),
+        every.register_module_buffer_registration_hook(lambda m, name, b: b * 3),
+        every.register_module_module_registration_hook(lambda m, name, new: log.append(f"module {name}")),
+    ]
+    try:
+        net = Net()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return log, net.mask, len(list(Net().parameters()))
+
+
+def initialized_mixin(lib):
+    class Mixin:
+        def __init__(self, width):
+            self.width = width
+
+    class Net(lib.nn.Module, Mixin):
+        call_super_init = True
+
+        def __init__(self):
+            super().__init__(width=3)
+
+    return Net().width
+
+
+def positional_state_dict(lib):
+    class Net(lib.nn.Linear):
+        def state_dict(self, destination=None, prefix="", keep_vars=False):
+            return super().state_dict(destination, prefix, keep_vars)
+
+    return list(lib.nn.Sequential(Net(2, 1)).state_dict(prefix="a."))
+
+
+def skipped_names(lib):
+    result = linear(lib).load_state_dict({"weight": lib.ones(2, 3), "z": lib.ones(1)}, strict=False)
+    return repr(result), result.missing_keys, result.unexpected_keys
+
+
+def transient_buffers(lib):
+    class Net(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("a", lib.ones(1), persistent=False)
+            self.b = lib.nn.Buffer(lib.ones(2))
+
+    return list(Net().state_dict()), Net()._non_persistent_buffers_set
+
+
+def recurrent_weights(lib):
+    lstm, gru = lib.nn.LSTM(3, 4, num_layers=2, bidirectional=True), lib.nn.GRU(3, 4, bias=False)
+    lstm._flat_weights = [getattr(lstm, name) for name in lstm._flat_weights_names]
+    lstm.flatten_parameters()
+    shapes = [tuple(w.shape) for w in lstm._flat_weights]
+    return lstm._flat_weights_names, lstm._all_weights, shapes, gru._flat_weights_names, len(gru.all_weights)
+
+
+def loaded_bfloat16(lib):
+    layer = linear(lib).to(lib.bfloat16)
+    other = linear(lib).to(lib.bfloat16)
+    with lib.no_grad():
+        other.weight.mul_(2)
+    layer.load_state_dict(other.state_dict())
+    assigned = lib.nn.Linear(3, 2)
+    assigned.load_state_dict(other.state_dict(), assign=True)
+    return layer.weight.float(), assigned.weight.dtype is lib.bfloat16
+
+
+def copied_step(lib):
+    optimizers = import_module(f"{lib.__name__}.optim.optimizer")
+
+    class Plain(lib.optim.Optimizer):
+        def __init__(self, params, lr=optimizers.required, differentiable=False):
+            super().__init__(params, dict(lr=lr, differentiable=differentiable))
+
+        @optimizers._use_grad_for_differentiable
+        def step(self, closure=None):
+            self._cuda_graph_capture_health_check()
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p.add_(p.grad, alpha=-optimizers._get_value(group["lr"]))
+
+    layer = linear(lib)
+    layer(batch(lib, 2, 3)).sum().backward()
+    Plain(layer.parameters(), lr=0.1).step()
+    return layer.weight
+
+
+PROGRAMS = [
+    hidden_layers,
+    optimizer_of_lazy_layers,
+    step_before_the_first_call,
+    hook_dicts,
+    hooks_with_options,
+    always_called,
+    registration_hooks,
+    initialized_mixin,
+    positional_state_dict,
+    skipped_names,
+    transient_buffers,
+    recurrent_weights,
+    loaded_bfloat16,
+    copied_step,
+]
+
+
+def plain(value):
+    """Numbers, strings and tuples of a result, for a comparison."""
+    if isinstance(value, list | tuple):
+        return tuple([plain(x) for x in value])
+    return [round(x, 5) for x in value.detach().flatten().tolist()] if hasattr(value, "detach") else value
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_both_libraries_agree(program):
+    assert plain(program(flow)) == plain(program(torch))
+
+
+def test_weights_of_a_torch_module_are_loaded():
+    for theirs in (torch.nn.Linear(3, 2), torch.nn.Linear(3, 2).bfloat16(), torch.nn.Linear(3, 2).double()):
+        mine = flow.nn.Linear(3, 2)
+        mine.load_state_dict(theirs.state_dict())
+        assert mine.weight.tolist() == theirs.weight.float().tolist() and mine.weight.dtype is flow.float32
+        mine.load_state_dict(dict(theirs.named_parameters()), assign=True)
+        assert str(mine.bias.dtype).partition(".")[2] == str(theirs.bias.dtype).partition(".")[2]
+    norm = flow.nn.Sequential(flow.nn.BatchNorm1d(3))
+    found = norm.load_state_dict({"0.running_mean": torch.arange(3.0), "x": torch.ones(1)}, strict=False)
+    assert norm[0].running_mean.tolist() == [0, 1, 2] and found.unexpected_keys == ["x"]
+
+
+@pytest.mark.parametrize("lib", [flow, torch], ids=["minflow", "torch"])
+def test_an_optimizer_of_nothing_is_refused(lib):
+    for params in ([], lib.nn.ReLU().parameters()):
+        with pytest.raises(ValueError, match="optimizer got an empty parameter list"):
+            lib.optim.SGD(params, lr=0.1)
+    assert len(lib.optim.SGD([{"params": []}], lr=0.1).param_groups) == 1

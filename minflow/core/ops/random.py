@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable
 
 from ..base.errors import DTypeError, OutOfRangeError
-from ..kernels import kernel
+from ..kernels import LARGE_CALLS, kernel
 from ..op import define
 from ..random import bits
 from ..sharding import Labels
@@ -24,6 +24,7 @@ from .rules import need_floating, need_spec
 
 Part = tuple[tuple[int, ...], tuple[int, ...]]  # the shape of a global tensor, and the first index of a rank's part
 COUNTER_EXAMPLE = ints(2, high=100)
+MANY, SOME = 1 << 18, 1 << 10  # elements for which loading faster kernels pays, and calling them if they are loaded
 
 
 def words(xp, counter, offset: int, size: int, start: int = 0):
@@ -99,6 +100,11 @@ def need_counter(op: str, counter) -> None:
     need_spec(op, Spec((2,), int64), counter=counter)
 
 
+def draws_many(inputs, outputs) -> bool:
+    """`slow_on_numpy` of ops whose kernels agree bit for bit, so that the choice may depend on what is loaded."""
+    return outputs[0].size >= (SOME if LARGE_CALLS else MANY)
+
+
 def random_spec(op: str):
     def infer(counter, shape, dtype, device=cpu, **_) -> Spec:
         need_counter(op, counter)
@@ -118,6 +124,7 @@ uniform = define(
         case(COUNTER_EXAMPLE, shape=(), low=-2.0, high=3.0, dtype=float64, offset=1),
     ],
     doc="Uniform random values in [low, high).",
+    slow_on_numpy=draws_many,
 )
 
 
@@ -140,6 +147,7 @@ normal = define(
         case(COUNTER_EXAMPLE, shape=(), mean=-2.0, std=3.0, dtype=float64, offset=1),
     ],
     doc="Normally distributed random values.",
+    slow_on_numpy=draws_many,
 )
 
 

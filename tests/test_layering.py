@@ -71,6 +71,7 @@ CORE = [
     "functions.creation",
     "grad.gradients",
     "grad.functional",
+    "grad.replay",
     "eager",
     "trace",
 ]

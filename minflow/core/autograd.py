@@ -123,6 +123,11 @@ def pass_back(mode: Mode, node: Node, gs: list, grads: dict) -> None:
     if node.saved.__class__ is FreedMarker:
         raise second_backward_error(node)
     mode.enter_gradient(node)
+    if not node.hooks and (replayed := mode.replay(node, gs)) is not None:
+        for i, gi in replayed:
+            if gi is not None:
+                accumulate(grads, node.inputs[i], gi)
+        return
     if node.hooks:
         gs = run_before_node(node, gs)
     if node.out_specs[0].placement is None or not boxes_once(mode, node.op):

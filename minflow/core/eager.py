@@ -27,6 +27,7 @@ from .functionalize import (
     write_into,
 )
 from .functions.creation import as_tensor
+from .grad.replay import Log, Recorder, replay
 from .host import HostArray, HostScalar, host_array
 from .host.float_warnings import silent
 from .infer import GLOBAL, INFER_CACHE_LIMIT, check_memory, infer
@@ -334,6 +335,18 @@ class Eager(Mode):
         result = new_tensor(array, spec_of(array))
         return result if device is cpu else result.to(device)
 
+    def replay(self, node: Node, gs) -> list | None:
+        # autocast changes what rules compute; a mode that records a program must see the ops
+        if self.grad or self.anomaly or self.low is not None or self.__class__ is not Eager:
+            return None
+        return replay(self, node, gs)
+
+    def recorder(self, log: Log) -> RecordingEager:
+        """This mode, which notes the kernels that run in a log."""
+        mode = object.__new__(RecordingEager)
+        mode.__dict__.update(self.__dict__, log=log)
+        return mode
+
     def restore(self, node: Node, slot: int, saved: tuple | None) -> Tensor:
         """The saved tensor of a slot. Raises GradError if its storage was written after it was saved.
 
@@ -504,6 +517,10 @@ class Eager(Mode):
         """(int64[2] tensor with the key and counter of the next random op, offset to add to the counter)."""
         array = generator.draw(1)
         return new_tensor(array, spec_of(array)), 0
+
+
+class RecordingEager(Recorder, Eager):
+    """The mode in which the rules of a node run once, to be replayed for equal nodes."""
 
 
 DEFAULT.__class__ = Eager  # the mode of every thread and context that has not entered another one

@@ -48,6 +48,10 @@ class Mode:
     def enter_gradient(self, node) -> None:
         """Called when backward reaches the gradient of `node`."""
 
+    def replay(self, node, gs) -> list | None:
+        """(input index, gradient) for a node by the kernels of an equal node; None if its rules must run."""
+        return None
+
     def writes_directly(self) -> bool:
         """True if an in-place op may run its kernel on the storage directly, without `write_into`."""
         return True

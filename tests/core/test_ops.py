@@ -18,6 +18,7 @@ from minflow.core.base.errors import TraceError
 from minflow.core.dispatch import apply
 from minflow.core.functionalize import contiguous
 from minflow.core.functions.creation import from_numpy
+from minflow.core.grad.replay import RECORDINGS
 from minflow.core.infer import consult, data_dependent
 from minflow.core.ir import NUMBERS
 from minflow.core.kernels import CALLS
@@ -88,14 +89,16 @@ def test_op(op, monkeypatch):
     examples = [(example.arrays(), dict(example.attrs)) for example in cases(op)]
     with Cases() as case:
         for i, (arrays, attrs) in enumerate(examples):
-            for check in (forward, out, traced, gradient, second_order):
-                if check not in (gradient, second_order) or differentiable(op, arrays, attrs):
+            for check in (forward, out, traced, gradient, replayed, second_order):
+                if check not in (gradient, replayed, second_order) or differentiable(op, arrays, attrs):
                     with case(f"{check.__name__} of example {i}"):
                         check(op, arrays, attrs)
         for k, field, rules in spoiled(op):
             with case(f"a wrong gradient of {op.inputs[k]} is noticed"), monkeypatch.context() as patch:
                 patch.setitem(vars(op), field, rules)  # ops are frozen
+                RECORDINGS.clear()
                 assert notices(op, k, examples)
+        RECORDINGS.clear()
 
 
 def forward(op, arrays, attrs):
@@ -250,6 +253,19 @@ def agree(analytic: float, numeric: float) -> bool:
 def gradient(op, arrays, attrs):
     for name, got, want in first_order(op, arrays, attrs):
         assert agree(got, want), f"{op.name}: gradient of {name} is {got}, differences give {want}"
+
+
+def replayed(op, arrays, attrs):
+    """Gradients by recorded kernels have the bits and strides of those by rules, also on other arrays."""
+    wanted = wanting(op, arrays)
+    other = [np.array(np.flip(a)) if k in wanted else a for k, a in enumerate(arrays)]
+    RECORDINGS.clear()
+    by_rules, recorded, by_replay = [gradients(op, x, attrs, wanted)[1] for x in (arrays, arrays, other)]
+    RECORDINGS.clear()
+    for found, expected in ((recorded, by_rules), (by_replay, gradients(op, other, attrs, wanted)[1])):
+        for g, want in zip(found, expected):
+            assert g.spec is want.spec and g.array.tobytes() == want.array.tobytes()
+            assert g.array.strides == want.array.strides and (g.alias is None) == (want.alias is None)
 
 
 def second_order(op, arrays, attrs):

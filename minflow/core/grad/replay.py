@@ -1,0 +1,271 @@
+"""Replay: compute the gradients of a node by the kernels that its rules ran for an equal node.
+
+Rules are programs on Tensors, and for small arrays running ops takes longer than computing. A loop has thousands of
+equal nodes: for the second of them the kernels are recorded, and for later ones they run on the arrays directly, with
+the same bits. This is possible since rules cannot depend on elements: they also run while a graph is traced, where
+there are none.
+Read next: `autograd.py`, whose `pass_back` asks the mode for a replay.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..autograd import fit, input_gradients
+from ..backend import OPEN, Array
+from ..infer import infer
+from ..ir import NUMBERS, InnerTape, Node, Value
+from ..kernels import CALLS, DECOMPOSED, LARGE_CALLS, ON_CHANGE, is_large
+from ..memory import MIN_CHECKED_BYTES
+from ..mode import using
+from ..op import Op
+from ..spec import DEPENDS_ON_DEFAULT, Spec, cpu
+from ..tensor import Tensor, new_tensor
+
+RECORDING_LIMIT = 4000
+SEEN = object()  # in place of a Recording: one node with this key has been differentiated
+RECORDINGS: dict = {}  # key of a node -> SEEN, its Recording, or None if it cannot be replayed; bounded
+DEPENDS_ON_DEFAULT.append(RECORDINGS.clear)
+ON_CHANGE.append(RECORDINGS.clear)
+
+
+class Result(NamedTuple):
+    """The gradient of an input of a node: an arriving gradient, or a tensor of a register; then viewed.
+
+    place: index of the input.  arriving: index among the arriving gradients, or None.  spec: that of the tensor in the
+    register; None if there is neither, and so no gradient.  views: (view op, its attrs), in order.
+    """
+
+    place: int
+    arriving: int | None = None
+    register: int = 0
+    spec: Spec | None = None
+    views: Sequence[tuple[Op, Mapping]] = ()
+
+
+class Recording(NamedTuple):
+    """The kernels that compute the gradients of a node.
+
+    The registers are `numbers`, then the arrays of the arriving gradients and the saved arrays, then the results.
+    calls: (kernel, registers of its arguments, True if it has several results).
+    """
+
+    numbers: list
+    calls: list[tuple[Callable, list[int], bool]]
+    results: list[Result]
+
+
+def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
+    """(input index, gradient in the spec of the input) for each input that needs one, or None if the rules must run."""
+    op = node.op
+    if op.custom or op.custom_backward is not None or node.saved.__class__ is InnerTape:
+        return None
+    try:
+        key = (
+            op,
+            node.needs,
+            tuple([x.spec if x.__class__ is Value else x for x in node.inputs]),
+            tuple(node.attrs.items()),
+            tuple([None if g is None else g.spec if g.alias is None else (g.spec, g.array.strides) for g in gs]),
+        )
+        recording = RECORDINGS.get(key, key)
+    except TypeError:  # an unhashable attr
+        return None
+    if recording.__class__ is Recording:
+        return run(recording, mode, node, gs)
+    if recording is SEEN:
+        known = [g.array for g in gs if g is not None] + [entry[0] for entry in node.saved or () if entry is not None]
+        if len({id(array) for array in known}) < len(known):
+            return None  # as in x * x: the kernels for equal nodes with different arrays must be known
+        found, RECORDINGS[key] = record(mode, node, gs, known)
+        return found
+    if recording is key:
+        if len(RECORDINGS) >= RECORDING_LIMIT:
+            RECORDINGS.clear()
+        RECORDINGS[key] = SEEN
+    return None
+
+
+def run(recording: Recording, mode: Any, node: Node, gs: Sequence) -> list[tuple[int, Any]] | None:
+    """The gradients by a recording; None if a kernel raised: then the rules raise the error that explains it."""
+    registers = [*recording.numbers, *[g.array for g in gs if g is not None]]
+    for k, entry in enumerate(node.saved or ()):
+        if entry is not None:
+            array, counter, version = entry
+            if counter.version != version:
+                raise mode.written_error(node, node.op.saves[node.needs][k], array, counter)
+            registers.append(array)
+    try:
+        for call, arguments, many in recording.calls:
+            result = call(*[registers[i] for i in arguments])
+            registers.extend(result) if many else registers.append(result)
+    except Exception:
+        return None
+    found = []
+    for place, arriving, register, spec, views in recording.results:
+        g = gs[arriving] if arriving is not None else spec and new_tensor(registers[register], spec)
+        for op, attrs in views:
+            g = mode.view(op, g, attrs)
+        found.append((place, g))
+    return found
+
+
+def record(mode: Any, node: Node, gs: list, known: Sequence[Array]) -> tuple[list[tuple[int, Any]], Recording | None]:
+    """The gradients by the rules, and the Recording of the kernels, which is None if they cannot be replayed.
+
+    known: the arrays of the arriving gradients, and the saved ones.
+    """
+    log = Log(known)
+    mode = mode.recorder(log)
+    with using(mode):
+        found = [(i, g if g is None else fit(g, node.inputs[i].spec)) for i, g in input_gradients(mode, node, gs)]
+    numbers = [x for x in node.inputs if x.__class__ in NUMBERS]
+    if 0 in numbers or 0.0 in [x for x in node.attrs.values() if x.__class__ is float]:
+        log.complete = False  # the keys of 0.0 and -0.0 are equal
+    local = [g.spec for g in gs if g is not None] + [x.spec for x in node.inputs if x.__class__ is Value]
+    if any([spec.device is not cpu or spec.placement is not None for spec in local]):
+        log.complete = False
+    return found, log.recording(found, gs)
+
+
+class Log:
+    """The kernels that a Recorder has seen. known: the arrays before.
+
+    registers: id of an array -> its register; that of number k is ~k.  complete: False if something else than a kernel
+    has run, or if an array has two registers: it would be unclear which of them a kernel reads.
+    """
+
+    def __init__(self, known: Sequence[Array]):
+        self.arrays: list[Array] = []  # kept, so that their ids stay unique
+        self.registers: dict[int, int] = {}
+        self.numbers: list = []
+        self.calls: list[tuple[Callable, list[int], list[int]]] = []  # (kernel, registers, registers of results)
+        self.views: dict[int, tuple[Tensor, Op, Mapping]] = {}  # id of the array of a view -> its source, and its op
+        self.complete = True
+        self.known = len(self.add_arrays(known))
+
+    def add_arrays(self, arrays: Sequence[Array]) -> list[int]:
+        first = len(self.arrays)
+        self.arrays.extend(arrays)
+        if len({id(array) for array in self.arrays}) < len(self.arrays):
+            self.complete = False
+        self.registers.update({id(array): first + k for k, array in enumerate(arrays)})
+        return list(range(first, len(self.arrays)))
+
+    def add(self, op: Op, inputs: Sequence, attrs: Mapping, results: Sequence) -> None:
+        """Append the kernel of an op that has run."""
+        if not all([x.__class__ in NUMBERS or isinstance(x, Tensor) for x in inputs]) or op.custom:
+            self.complete = False
+            return
+        dtype, specs, ready = infer(op, inputs, attrs)
+        if dtype is not None or ready is DECOMPOSED:
+            return  # the ops that it consists of are in the log
+        tensors = [x for x in inputs if isinstance(x, Tensor)]
+        if None in specs or sum([spec.nbytes for spec in specs]) > MIN_CHECKED_BYTES:
+            self.complete = False  # a shape that depends on elements, or memory that must be checked at each call
+            return
+        if runs_without_infer(op, inputs, tensors):
+            ready = None if any([x.alias is not None for x in tensors]) else CALLS[op]
+        if ready is None:
+            ready = prepared(op, [x.array if isinstance(x, Tensor) else x for x in inputs], attrs, specs)
+        arguments: list = []
+        for x in inputs:
+            if not isinstance(x, Tensor):
+                arguments.append(~len(self.numbers))
+                self.numbers.append(x)
+            elif id(x.array) in self.registers:
+                arguments.append(self.registers[id(x.array)])
+            else:
+                self.complete = False
+                return
+        self.calls.append((ready, arguments, self.add_arrays([x.array for x in results])))
+        if op.is_view:
+            self.views[id(results[0].array)] = inputs[0], op, attrs
+
+    def recording(self, found: Sequence[tuple[int, Any]], gs: Sequence) -> Recording | None:
+        """The Recording, if these gradients are results of the kernels or arriving gradients, or views of such."""
+        possible = [self.result(i, g, gs) for i, g in found]
+        results = [r for r in possible if r is not None]
+        created = [r.register for r in results if r.spec is not None]
+        if not self.complete or len(results) < len(possible) or len(set(created)) < len(created):
+            return None
+        needed, kept = set(created), []
+        for call in reversed(self.calls):
+            if needed.intersection(call[2]):
+                kept.append(call)
+                needed.update(call[1])
+        first = len(self.numbers)
+        moved = {~k: k for k in range(first)} | {k: first + k for k in range(self.known)}
+        calls = []
+        for kernel, arguments, outs in reversed(kept):
+            calls.append((kernel, [moved[k] for k in arguments], len(outs) > 1))
+            moved |= {k: len(moved) + n for n, k in enumerate(outs)}
+        return Recording(self.numbers, calls, [r._replace(register=moved.get(r.register, 0)) for r in results])
+
+    def result(self, place: int, g: Any, gs: Sequence) -> Result | None:
+        """The Result that gives this gradient; None if there is none."""
+        if g is None:
+            return Result(place)
+        views: list[tuple[Op, Mapping]] = []
+        while True:
+            for k, arriving in enumerate(gs):
+                if arriving is g:
+                    return Result(place, k, views=views)
+            if id(g.array) not in self.registers:
+                return None
+            if g.alias is None:
+                return Result(place, None, self.registers[id(g.array)], g.spec, views)
+            if id(g.array) not in self.views:
+                return None
+            g, op, attrs = self.views[id(g.array)]
+            views.insert(0, (op, attrs))
+
+
+def runs_without_infer(op: Op, inputs: Sequence, tensors: Sequence[Tensor]) -> bool:
+    """True if `Eager.run` calls the kernel of an op without inference."""
+    specs = {x.spec for x in tensors}
+    if not op.fast_path or len(specs) > 1 or complex in [x.__class__ for x in inputs]:
+        return False
+    return all([spec.plain >= op.fast_path for spec in specs])
+
+
+def prepared(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec]) -> Callable:
+    """`launch` for arrays of the same specs on the CPU, with its decisions made."""
+    large = op.slow_on_numpy and is_large(op, arrays, specs)
+    call = functools.partial((LARGE_CALLS if large else CALLS)[op], **attrs)
+    if not op.takes_out:
+        return call
+    empty = OPEN[cpu].empty
+    sizes = [(spec.shape, spec.np) for spec in specs]
+
+    def into_new(*arrays):
+        out: Any = [empty(*size) for size in sizes] if op.many else empty(*sizes[0])
+        call(*arrays, out=out)
+        return out
+
+    return into_new
+
+
+class Recorder:
+    """A mode that notes in `log` which kernels run; a base class beside the mode that runs them."""
+
+    log: Log
+
+    def run(self, op: Op, inputs: Sequence, attrs: Mapping) -> Any:
+        result = super().run(op, inputs, attrs)  # type: ignore[misc]  # of the mode
+        self.log.add(op, inputs, attrs, result if op.many else [result])
+        return result
+
+    def write(self, *args: Any) -> None:
+        self.log.complete = False
+        super().write(*args)  # type: ignore[misc]
+
+    def update(self, *args: Any) -> None:
+        self.log.complete = False
+        super().update(*args)  # type: ignore[misc]
+
+    def draw(self, generator: Any) -> tuple:
+        self.log.complete = False
+        return super().draw(generator)  # type: ignore[misc]

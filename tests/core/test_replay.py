@@ -1,0 +1,97 @@
+"""Gradients that recorded kernels compute: the cases that a key or a register could confuse.
+
+That they have the bits of the rules, for each op: `test_ops.py`.
+"""
+
+import pytest
+
+import minflow as flow
+from minflow.core.grad.replay import RECORDINGS, SEEN
+
+
+@pytest.fixture(autouse=True)
+def no_recordings():
+    RECORDINGS.clear()
+
+
+def gradients(function, *leaves):
+    leaves = [flow.tensor(x, requires_grad=True) for x in leaves]
+    function(*leaves).backward(flow.ones(2))
+    return [x.grad.tolist() for x in leaves]
+
+
+def recordings():
+    return [r for r in RECORDINGS.values() if r is not SEEN]
+
+
+def test_third_equal_node_is_replayed():
+    for _ in range(3):
+        assert gradients(lambda x, y: x * y, [1.0, 2.0], [3.0, 4.0]) == [[3.0, 4.0], [1.0, 2.0]]
+    assert [len(r.calls) for r in recordings()] == [2]
+
+
+def test_square_does_not_make_two_inputs_one():
+    for _ in range(3):
+        assert gradients(lambda x: x * x, [1.0, 2.0]) == [[2.0, 4.0]]
+    assert not recordings()
+    for _ in range(3):
+        gradients(lambda x, y: x * y, [1.0, 2.0], [3.0, 4.0])
+    assert gradients(lambda x: x * x, [1.0, 2.0]) == [[2.0, 4.0]]
+    assert gradients(lambda x, y: x * y, [1.0, 2.0], [3.0, 4.0]) == [[3.0, 4.0], [1.0, 2.0]]
+
+
+def test_numbers_belong_to_the_key():
+    for _ in range(3):
+        assert gradients(lambda x: x * 2.0, [1.0, 2.0]) == [[2.0, 2.0]]
+    assert gradients(lambda x: x * 3.0, [1.0, 2.0]) == [[3.0, 3.0]]
+    for zero in (0.0, 0.0, 0.0, -0.0):
+        assert str(gradients(lambda x, zero=zero: x * zero, [1.0, 2.0])) == f"[[{zero}, {zero}]]"
+
+
+def test_written_input_is_still_refused():
+    def program(x, write):
+        y = x * 1.5
+        z = y * y.exp()
+        if write:
+            y.add_(1)
+        return z
+
+    for _ in range(3):
+        gradients(lambda x: program(x, False), [1.0, 2.0])
+    with pytest.raises(flow.GradError, match="mul: backward needs a as it was"):
+        gradients(lambda x: program(x, True), [1.0, 2.0])
+
+
+def test_gradient_of_a_leaf_shares_no_memory():
+    """A recorded view of the arriving gradient is cloned into `.grad`, as by the rules."""
+    for _ in range(3):
+        x = flow.ones(2, 1, requires_grad=True)
+        g = flow.ones(1, 2)
+        x.T.backward(g)
+        g.zero_()
+        assert x.grad.tolist() == [[1.0], [1.0]]
+
+
+def test_custom_functions_run_each_time():
+    class Scale(flow.autograd.Function):
+        factor = 1.0
+
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * Scale.factor
+
+    for factor in (1.0, 2.0, 3.0, 4.0):
+        Scale.factor = factor
+        assert gradients(Scale.apply, [1.0, 2.0]) == [[factor, factor]]
+
+
+def test_second_derivatives_follow_the_rules():
+    for _ in range(4):
+        x = flow.tensor([2.0, 3.0], requires_grad=True)
+        (first,) = flow.autograd.grad((x**3).sum(), x, create_graph=True)
+        (second,) = flow.autograd.grad(first.sum(), x)
+        assert second.tolist() == [12.0, 18.0]

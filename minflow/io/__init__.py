@@ -28,9 +28,11 @@ def save(
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
     """Write tensors, NumPy arrays, numbers, strings, bools, None, and nested dicts, lists and tuples of them to `path`,
-    or a graph with its computation.
+    or a graph with its computation. A whole module, a dataclass or an argparse.Namespace is saved by the names of its
+    classes, which must be at the top level of a module, and its attributes; `load` then needs weights_only=False.
 
-    A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that contains it.
+    A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that contains it,
+    unless a file of that name exists, which is replaced.
     An open file, or an io.BytesIO, is written at its position. PyTorch's pickle options are accepted.
     The old file stays until the new one is complete and on disk. Tensors that share a storage are written once.
 
@@ -70,12 +72,14 @@ def load(
     names is accepted: all tensors are on the CPU.
     global_src_rank: the rank that reads the file. All ranks call `load` and get global tensors on that rank, with sbp
     broadcast, or on a placement given as map_location.
-    weights_only and options of pickles are accepted: no file is ever unpickled.  Other programs' files: safetensors,
-    .npz, and PyTorch's zip files (.pt, .pth) if they hold only plain data. Raises CheckpointError if the file is
-    damaged or of another kind; for other pickles the error says how to convert them.
+    weights_only: False to build whole modules and other objects too, if `save` wrote any. This imports the modules of
+    their classes and runs code that the file names, so use it only for a file that you trust.
+    Options of pickles are accepted: no file is ever unpickled.  Other programs' files: safetensors, .npz, and PyTorch's
+    zip files (.pt, .pth) if they hold only plain data. Raises CheckpointError if the file is damaged or of another
+    kind; for other pickles the error says how to convert them. A missing file is also a FileNotFoundError.
     """
     from . import checkpoint
 
     if global_src_rank is not None:
-        return checkpoint.load_on_ranks(path, map_location, global_src_rank)
-    return checkpoint.load(path, map_location)
+        return checkpoint.load_on_ranks(path, map_location, global_src_rank, weights_only is False)
+    return checkpoint.load(path, map_location, weights_only is False)

@@ -20,7 +20,8 @@ from ..core.files.atomic import old_file_state, write_hint
 from ..core.source_location import fail, here
 from ..core.spec import Device, spec_of
 from ..core.tensor import Tensor
-from . import atomic, container, file_objects, files, other_formats, ranks, torch_zip
+from ..nn.module import Module
+from . import atomic, container, file_objects, files, objects, other_formats, ranks, torch_zip
 from .tree import MalformedStructure, Reader, Writer
 
 DATA_FILE = "data.safetensors"  # the file in a folder that `save` created
@@ -31,7 +32,7 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None, rank
     """rank: the one that writes for all ranks; None if each writes its own."""
     stream = path if hasattr(path, "write") else None
     path = Path() if stream is not None else files.checked_path(path, "save", 'flow.save(state, "model.safetensors")')
-    if not isinstance(obj, dict | list | tuple) and hasattr(obj, "state_dict"):
+    if not isinstance(obj, dict | list | tuple) and hasattr(obj, "state_dict") and not objects.is_savable(obj):
         hint = "flow.save(model.state_dict(), path), and later model.load_state_dict(flow.load(path))"
         fail(CheckpointError, f"save: a {type(obj).__name__} cannot be saved as an object, only its tensors", hint)
     if dynamic is not None:
@@ -62,10 +63,10 @@ def save(obj: Any, path: str | os.PathLike | BinaryIO, dynamic: Any = None, rank
 
 
 def write_file(path: Path, arrays: dict[str, Any], structure: str) -> None:
-    """Write a file, or a folder with one if the path has no suffix: all of it, or raise CheckpointError."""
+    """Write a file, or a folder with one if the path has no suffix and is not a file: all of it, or raise an error."""
     file, created = path, False
     try:
-        if not path.suffix:
+        if not path.suffix and not os.path.isfile(path):
             if os.path.lexists(path) and not os.path.isdir(path):
                 what = f"save: {path} must be a folder, since it has no suffix, got a file"
                 fail(CheckpointError, what, f'"{path}.safetensors", or remove the file first', path=str(path))
@@ -105,20 +106,21 @@ def renumber_objects(tree: Any, numbers: dict[int, int]) -> None:
             renumber_objects(entry, numbers)
 
 
-def load_on_ranks(path: str | os.PathLike | BinaryIO, map_location: Any, rank: int) -> Any:
+def load_on_ranks(path: str | os.PathLike | BinaryIO, map_location: Any, rank: int, trusted: bool) -> Any:
     """`load` by one rank, which all ranks wait for."""
     ranks.check_rank("global_src_rank", rank)
     placement = map_location if isinstance(map_location, Placement) else None
-    return ranks.load(rank, placement, lambda: load(path, None if placement else map_location))
+    return ranks.load(rank, placement, lambda: load(path, None if placement else map_location, trusted))
 
 
-def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
+def load(path: str | os.PathLike | BinaryIO, map_location: Any, trusted: bool = False) -> Any:
+    """trusted: True if the file may run the code of the classes that it names."""
     if isinstance(map_location, Placement):
         what = "load: map_location is a placement, for global tensors, and no rank reads the file for all"
         fail(CheckpointError, what, "flow.load(path, map_location=placement, global_src_rank=0)")
     if hasattr(path, "read"):
         with tempfile.TemporaryDirectory(prefix="minflow.") as folder:
-            return load(file_objects.copy(path, folder), map_location)
+            return load(file_objects.copy(path, folder), map_location, trusted)
     path = file = files.checked_path(path, "load", 'flow.load("model.safetensors")')
     if isinstance(map_location, dict):
         map_location = map_location.get("cpu")
@@ -149,7 +151,7 @@ def load(path: str | os.PathLike | BinaryIO, map_location: Any) -> Any:
     result = (
         {name: Tensor(array, spec_of(array)) for name, array in arrays.items()}
         if structure is None
-        else rebuild(file, arrays, structure)
+        else rebuild(file, arrays, structure, trusted)
     )
     return result if map_location is None else to_device(result, map_location)
 
@@ -172,7 +174,7 @@ def with_metadata(x: dict, result: dict) -> dict:
     return result
 
 
-def rebuild(file: Path, arrays: dict, structure: str) -> Any:
+def rebuild(file: Path, arrays: dict, structure: str, trusted: bool) -> Any:
     try:
         header = json.loads(structure, object_pairs_hook=container.unique_pairs)
         if not isinstance(header, dict) or type(header.get("version")) is not int or "tree" not in header:
@@ -189,7 +191,15 @@ def rebuild(file: Path, arrays: dict, structure: str) -> Any:
             version=header["version"],
         )
     try:
-        return Reader(arrays, header.get("metadata")).decode(header["tree"])
+        return Reader(arrays, header.get("metadata"), trusted).decode(header["tree"])
+    except objects.HoldsObjects as found:
+        container.refuse(
+            file,
+            "it holds whole objects, and loading them runs code that the file names",
+            "flow.load(path, weights_only=False), if you trust the file and its classes can be imported; or save "
+            "model.state_dict(), which any load reads",
+            first_object=found,
+        )
     except MalformedStructure as error:
         container.refuse(file, f"the structure text is damaged: expected {error.expected}", got=error.actual)
 
@@ -198,6 +208,8 @@ def to_device(x: Any, device: Device) -> Any:
     """Copy a structure, with its tensors moved to `device`."""
     if isinstance(x, Tensor):
         return x.to(device=device)
+    if isinstance(x, Module):
+        return x.to(device)
     if isinstance(x, dict):
         return with_metadata(x, type(x)((k, to_device(v, device)) for k, v in x.items()))
     return type(x)([to_device(v, device) for v in x]) if isinstance(x, list | tuple) else x

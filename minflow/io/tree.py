@@ -2,16 +2,19 @@
 
 A number, string, bool or None represents itself; anything else is a list whose first entry is its kind:
 `["dict", [[key, value], ...]]`, `["list", [...]]`, `["tensor", name, options]`. Tensors that share their storage share
-one array, and do so again when loaded. The module versions in the `_metadata` of a state_dict are in a list next to the
+one array, and do so again when loaded. Objects of classes are `["object", number, parts]`, and ["same", number] when
+they come again; see `objects.py`. The module versions in the `_metadata` of a state_dict are in a list next to the
 tree, with an entry for each OrderedDict in the tree. Independent of files. Read next: `checkpoint.py`.
 """
 
 from __future__ import annotations
 
+import builtins
 import json
 import math
 from collections import OrderedDict
 from collections.abc import Mapping
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from ..core.backend import Array, backend_of_array
@@ -23,6 +26,7 @@ from ..core.source_location import fail
 from ..core.spec import DType, dtype_named, spec_of
 from ..core.tensor import Size, Tensor, note_read
 from ..nn.parameter import Parameter
+from . import objects
 from .container import WRITTEN_DTYPES, reason_to_refuse_keys
 
 MAX_DEPTH = 100  # limit of the nesting depth
@@ -44,9 +48,13 @@ class Writer:
         self.names_by_memory: dict[tuple, str] = {}
         self.enclosing_ids: list[int] = []
         self.metadata: list[Any] = []
+        self.objects: dict[int, tuple[int, Any]] = {}  # id -> (number, the object and its parts, which keeps ids valid)
+        self.inside = 0  # number of objects around the value
 
     def encode(self, x: Any, path: tuple = (), shown: str = "state") -> Any:
         """Return the JSON value of x. path: the keys that lead to it; shown: the same as Python code, for errors."""
+        if self.inside and is_special(x):
+            return self.object(x, path, shown)
         if x is None or isinstance(x, bool | str):
             return x if x is None or isinstance(x, bool) else self.check_text(x, shown)
         if isinstance(x, Tensor):
@@ -64,7 +72,37 @@ class Writer:
             return ["dtype", x.name]
         if isinstance(x, Mapping) or type(x) in (list, tuple, Size):
             return self.container(x, path, shown)
-        return self.refuse(x, shown)
+        return self.object(x, path, shown) if objects.is_savable(x) else self.refuse(x, shown)
+
+    def object(self, x: Any, path: tuple, shown: str) -> Any:
+        """The parts of an object; those of a function or class are its name."""
+        if isinstance(x, bytes):
+            return ["bytes", x.hex()]
+        if isinstance(x, type | FunctionType | BuiltinFunctionType) and getattr(x, "__self__", None) in (
+            None,
+            builtins,
+        ):
+            return ["global", objects.name_of(x, shown)]
+        if id(x) in self.objects:
+            return ["same", self.objects[id(x)][0]]
+        parts = objects.reduced(x, shown)
+        if parts is None:
+            return None
+        if "name" in parts:
+            return ["global", parts["name"]]
+        if len(self.enclosing_ids) >= MAX_DEPTH:
+            fail(CheckpointError, f"save: {shown} is nested more than {MAX_DEPTH} levels deep", "a flatter structure")
+        number = len(self.objects)
+        self.objects[id(x)] = number, (x, parts)
+        self.enclosing_ids.append(id(x))
+        self.inside += 1
+        encoded = {"make": self.encode(parts["make"], path, shown)}
+        encoded["args"] = ["tuple", [self.encode(argument, path, shown) for argument in parts["args"]]]
+        encoded["state"] = self.encode(parts["state"], path, f"{shown}.__dict__")
+        encoded |= {part: self.encode(parts[part], path, shown) for part in ("items", "pairs")}
+        self.inside -= 1
+        self.enclosing_ids.pop()
+        return ["object", number, encoded]
 
     def check_text(self, x: str, shown: str) -> str:
         try:
@@ -93,7 +131,11 @@ class Writer:
                 if isinstance(versions := getattr(x, "_metadata", None), Mapping):
                     self.metadata[-1] = self.encode({k: dict(v) for k, v in versions.items()}, path, shown)
             entries = [
-                [self.encode_key(k, shown), self.encode(v, (*path, k), f"{shown}[{quoted(k)}]")] for k, v in x.items()
+                [
+                    self.encode_key(k, shown),
+                    self.encode(v, path if k in objects.REGISTRIES else (*path, k), f"{shown}[{quoted(k)}]"),
+                ]
+                for k, v in x.items()
             ]
         else:
             kind = "list" if type(x) is list else "tuple"
@@ -168,15 +210,31 @@ class Writer:
         return fail(CheckpointError, f"save: {shown} is a {kind}, which cannot be saved", hint, value=x)
 
 
+def is_special(x: Any) -> bool:
+    """True if an attribute of an object is more than the data that other programs can read."""
+    if isinstance(x, HostArray):
+        return x.dtype.newbyteorder("=").name not in WRITTEN_DTYPES
+    if type(x) is dict:
+        return not all(k is None or isinstance(k, bool | int | float | str) for k in x)
+    data = bool, int, float, str, OrderedDict, list, tuple, Tensor, Parameter
+    if isinstance(x, HostScalar):
+        return x.dtype.kind not in "biuf"
+    return x is not None and type(x) not in data and not isinstance(x, DType)
+
+
 def quoted(key: Any) -> str:
     return json.dumps(key, ensure_ascii=False) if isinstance(key, str) else repr(key)
 
 
 class Reader:
-    """Builds the object that a JSON value describes, from the arrays of the file."""
+    """Builds the object that a JSON value describes, from the arrays of the file.
 
-    def __init__(self, arrays: Mapping[str, HostArray], metadata: Any = ()):
-        self.arrays = arrays
+    trusted: True to build objects of classes, which runs their code.
+    """
+
+    def __init__(self, arrays: Mapping[str, HostArray], metadata: Any = (), trusted: bool = False):
+        self.arrays, self.trusted = arrays, trusted
+        self.objects: dict[Any, Any] = {}  # number in the file -> the object
         self.metadata = iter(metadata if isinstance(metadata, list) else ())
         self.first_tensors: dict[
             str, Tensor
@@ -193,6 +251,8 @@ class Reader:
         kind, *rest = x
         if kind == "tensor" and len(rest) == 2:
             return self.tensor(*rest)
+        if kind in ("object", "same", "global", "bytes"):
+            return self.object(kind, rest, depth)
         if len(rest) != 1:
             raise MalformedStructure(f"one part after {kind!r}", rest)
         part = rest[0]
@@ -223,6 +283,22 @@ class Reader:
         if kind == "dtype" and isinstance(part, str) and part in DType.table:
             return dtype_named(part)
         raise MalformedStructure("a known kind of entry", x)
+
+    def object(self, kind: str, rest: list, depth: int) -> Any:
+        """Build an object, or return it if it was built before. Raises HoldsObjects for a file that is not trusted."""
+        if not self.trusted:
+            raise objects.HoldsObjects(objects.class_in(rest))
+        if kind == "same" and rest[0] in self.objects:
+            return self.objects[rest[0]]
+        if kind in ("global", "bytes"):
+            return objects.resolve_saved(rest[0]) if kind == "global" else bytes.fromhex(rest[0])
+        if len(rest) != 2 or not isinstance(rest[1], dict) or set(rest[1]) != objects.PARTS:
+            raise MalformedStructure("the parts of an object", rest)
+        make, args = [self.decode(rest[1][part], depth + 1) for part in ("make", "args")]
+        new = self.objects[rest[0]] = objects.build(make, args)
+        state, items, pairs = [self.decode(rest[1][part], depth + 1) for part in ("state", "items", "pairs")]
+        objects.set_state(new, state, items, pairs)
+        return new
 
     def entries(self, part: Any) -> list:
         if not isinstance(part, list):

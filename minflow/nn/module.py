@@ -233,6 +233,14 @@ class Module(Display):
             object.__delattr__(self, name)
         bump_mutations()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Set the attributes of a copy, or of a module that `flow.load` builds. A class may override it."""
+        self.__dict__.update(state)
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                parameter.label = name
+        bump_mutations()
+
     def __dir__(self) -> list[str]:
         own = self.__dict__
         names = [name for held in ("_parameters", "_buffers", "_modules", "_computed") for name in own.get(held, ())]

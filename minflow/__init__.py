@@ -472,6 +472,7 @@ from .core.base.dtypes import (
     promote_types as promote_types,
 )
 from .core.base.placement import Placement as _Placement
+from .core.base.version import __version__ as __version__
 from .core.functions import (
     adjoint as adjoint,
     angle as angle,
@@ -488,6 +489,7 @@ from .core.functions import (
     view_as_complex as view_as_complex,
     view_as_real as view_as_real,
 )
+from .core.functions.fill import get_default_device as get_default_device, set_default_device as set_default_device
 from .core.functions.tensor_types import set_default_tensor_type as set_default_tensor_type, make_type as _typed
 from .core.tensor import Size as Size, Tensor as Tensor
 from . import amp as amp, autograd as autograd, cuda as cuda, env as env, linalg as linalg, sbp as sbp
@@ -616,8 +618,6 @@ BFloat16Tensor = _typed("BFloat16Tensor")
 # numpy warns about overflow; here inf and nan are ordinary results, as in PyTorch
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.(core|platforms)\.")
 
-__version__ = "0.1.0"
-
 if _TYPE_CHECKING:
     from . import data, distributed, fft, func, library, models, onnx, special, typing, utils, vision
     from . import testing
@@ -639,6 +639,10 @@ _LAZY = (
     "vision",
 )
 _LAZY_COMPAT = ("accelerator", "backends", "comm", "jit", "testing")
+_IN_PLACE = """abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ atanh_ clamp_
+    clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ gcd_ i0_
+    index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_
+    resize_as_ rsqrt_ sigmoid_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_"""  # functions that call the method of their name
 
 
 def __getattr__(name: str) -> _Any:
@@ -646,11 +650,18 @@ def __getattr__(name: str) -> _Any:
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _IN_PLACE.split():
+        from .core.in_place_functions import function_of
+
+        globals()[name] = function = function_of(name)
+        return function
     return _missing_name(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*_suggestions.public(globals()), *_LAZY, *_LAZY_COMPAT, *_suggestions.LEGACY_NAMES["flow"]})
+    return sorted(
+        {*_suggestions.public(globals()), *_LAZY, *_LAZY_COMPAT, *_IN_PLACE.split(), *_suggestions.LEGACY_NAMES["flow"]}
+    )
 
 
 _missing_name = _suggestions.name_hints("flow", globals())  # used by __getattr__ above

@@ -326,9 +326,9 @@ def count(text: str) -> int:
 
 
 def version() -> str:
-    import minflow
+    from .core.base.version import __version__
 
-    return minflow.__version__
+    return __version__
 
 
 # ---- the commands -----------------------------------------------------------------------------------------------

@@ -67,9 +67,9 @@ def uv() -> str:
 def locked() -> list[str]:
     """Packages of the README's two commands: the versions that uv chooses for all systems at once, with markers."""
     with tempfile.TemporaryDirectory() as folder:  # where no older choice is kept
-        for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "minflow/__init__.py"):
+        for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "minflow/core/base/version.py"):
             place = Path(folder, name)
-            place.parent.mkdir(exist_ok=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(TOP / name, place)
         words = ["export", "--quiet", "--no-hashes", "--no-emit-project", "--no-header", "--no-annotate"]
         done = subprocess.run(

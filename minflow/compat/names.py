@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import sys
+from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from ..core.base.errors import StateError
+from ..core.base.version import FOLLOWED
 from ..core.source_location import fail
+from .namespaces import version
+from .torch_version import TorchVersion
 
 # Library -> its modules and their companions -> our modules. An installed companion is left alone, except torchvision.
 LIBRARIES = {
@@ -42,6 +47,26 @@ class LibraryFinder:
             name
         ]  # the import system returns what is in sys.modules after exec_module
 
+    @classmethod
+    def find_distributions(cls, context: Any) -> Iterator[Followed]:
+        """The distributions that `importlib.metadata.version("torch")` finds."""
+        return iter([Followed(context.name)] if context.name in cls.aliases and context.name in FOLLOWED else [])
+
+
+class Followed(importlib.metadata.Distribution):
+    """The distribution of a library whose names minflow serves: its name and the version of those names."""
+
+    def __init__(self, library: str):
+        self.library = library
+
+    def read_text(self, filename: str) -> str | None:
+        if filename != "METADATA":
+            return None
+        return f"Name: {self.library}\nVersion: {FOLLOWED[self.library]}\nSummary: minflow, under this name\n"
+
+    def locate_file(self, path: Any) -> NoReturn:
+        raise FileNotFoundError(f"{path}: the files of {self.library} are those of minflow")
+
 
 def is_installed(library: str) -> bool:
     """True if the real library is installed, regardless of the modules that this finder serves."""
@@ -66,6 +91,10 @@ def alias_library(library: str) -> None:
             LibraryFinder.aliases = {**LibraryFinder.aliases, name: ours}
     if LibraryFinder not in sys.meta_path:
         sys.meta_path.insert(0, LibraryFinder)  # type: ignore[arg-type]
+    follow = "torch" if "torch" in LibraryFinder.aliases else library
+    vars(version)["__version__"] = vars(importlib.import_module("minflow"))["__version__"] = TorchVersion(
+        FOLLOWED[follow]
+    )
 
 
 def alias_libraries(force_torch: bool) -> None:

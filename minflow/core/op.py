@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 OPS: dict[str, Op] = {}
+INPUT_NAMES = ("input", "x", "a", "x1"), ("other", "x2"), ()  # of the first inputs, in PyTorch and NumPy
 
 
 class Op:
@@ -251,11 +252,10 @@ class Op:
             )
 
     def complete_inputs(self, inputs: tuple, attrs: dict) -> tuple:
-        """All inputs: missing ones are taken from the keywords, by our name or by PyTorch's `input` and `other`."""
+        """All inputs: missing ones are taken from the keywords, by our name or by those of PyTorch and NumPy."""
         result = list(inputs)
-        for ours, theirs in zip(self.inputs[len(result) :], ("input", "other", "")[len(result) :]):
-            name = ours if ours in attrs else theirs
-            if name in attrs:
+        for ours, theirs in zip(self.inputs[len(result) :], INPUT_NAMES[len(result) :]):
+            if (name := next((n for n in (ours, *theirs) if n in attrs), "")) in attrs:
                 result.append(attrs.pop(name))
         if len(result) != len(self.inputs):
             wanted = ", ".join(self.inputs)

@@ -57,6 +57,7 @@ def rank_here() -> int:
 # The index that "cuda" means: `flow.cuda.set_device`.
 CURRENT_GPU: ContextVar[int] = ContextVar("current GPU", default=0)
 DEFAULT_DEVICES: ContextVar[tuple[Device, ...]] = ContextVar("default devices", default=())  # of open blocks
+DEFAULT_DEVICE: ContextVar[Device | None] = ContextVar("default device", default=None)  # outside of these blocks
 
 
 class Device:

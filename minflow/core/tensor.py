@@ -542,6 +542,8 @@ class Tensor(
                 fail(DTypeError, what, "x.to(flow.float64), or x.to(other)", argument=x)
             if isinstance(x, Tensor):
                 dtype, device = x.dtype, x.device
+            elif x is Tensor:  # OneFlow's way to the tensor behind a graph's proxy; here it is the tensor itself
+                continue
             elif is_dtype(x):
                 dtype = x
             elif isinstance(x, bool):

@@ -6,11 +6,11 @@ Everything is created and checked before anything is written. This is the top mo
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 from ..core.base.errors import GraphError, GraphFormatError, MinflowError
+from ..core.base.version import __version__
 from ..core.functions.fill import place_of
 from ..core.source_location import fail, here
 from ..core.spec import Device, cpu
@@ -47,7 +47,7 @@ def save(obj: Any, path: str | os.PathLike, dynamic: Mapping | None = None) -> N
         arrays |= {name: tensor.array for name, tensor in tensors.items()}
     meta = {
         "format": FORMAT, "version": VERSION,
-        "minflow": sys.modules[__name__.partition(".")[0]].__version__,  # the layering forbids importing it
+        "minflow": __version__,
         "inputs": inputs_of(program, parts), "outputs": outputs_of(program, parts),
         "settings": settings, "optimizers": optimizers, "frozen": [list(row) for row in program.frozen],
     }  # fmt: skip

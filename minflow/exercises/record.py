@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.base.version import __version__
 from ..diagnosis.notebook import in_notebook
 
 FILE = ".progress.jsonl"
@@ -74,13 +75,11 @@ def attempts(path: Path | None = None) -> list[dict[str, Any]]:
 
 def add_attempt(name: str, outcome: str, wrong: str, seconds: float, source: str) -> list[dict[str, Any]]:
     """Record an attempt unless it repeats the last one. Returns all attempts at this exercise, oldest first."""
-    import minflow
-
     path = progress_file()
     earlier = [attempt for attempt in attempts(path) if attempt["exercise"] == name]
     if earlier and earlier[-1].get("source") == source and earlier[-1]["outcome"] == outcome:
         return earlier
-    versions = {"minflow": minflow.__version__, "python": ".".join(map(str, sys.version_info[:3]))}
+    versions = {"minflow": __version__, "python": ".".join(map(str, sys.version_info[:3]))}
     number = 1 + sum(attempt["outcome"] != "not started" for attempt in earlier)
     line = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

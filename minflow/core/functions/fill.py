@@ -22,7 +22,7 @@ from ..ops.global_tensors import as_global, share
 from ..ops.shape import clone, full
 from ..sharding import coordinates, local_slices, local_spec
 from ..source_location import fail
-from ..spec import DEFAULT_DEVICES, Device, Spec, as_dtype, cpu
+from ..spec import DEFAULT_DEVICE, DEFAULT_DEVICES, Device, Spec, as_dtype, cpu
 from .arguments import integer, is_sequence, is_tensor
 
 if TYPE_CHECKING:
@@ -66,14 +66,27 @@ def place_of(
     """
     if placement is None and sbp is None:
         if device is None:
-            default = DEFAULT_DEVICES.get()
-            device = default[-1] if default else None
+            blocks = DEFAULT_DEVICES.get()
+            device = blocks[-1] if blocks else DEFAULT_DEVICE.get()
         return GLOBAL_MODE.get() or (None if device is None else backend_of(Device(device)).device)
     if placement is None or sbp is None or device is not None:
         what = "a new global tensor needs a placement and an sbp, and no device"
         hint = 'placement=flow.placement("cpu", ranks=[0, 1]), sbp=flow.sbp.broadcast'
         fail(SbpError, what, hint, placement=placement, sbp=sbp, device=device)
     return Ranks(placement, sbp)
+
+
+def set_default_device(device: Device | str | int | None) -> None:
+    """Make `device` that of new tensors for which the program names none, in this thread; None is the CPU. A block
+    `with flow.device(...)` takes precedence. Raises DeviceError for a device that is not available.
+    """
+    DEFAULT_DEVICE.set(None if device is None else backend_of(Device(device)).device)
+
+
+def get_default_device() -> Device:
+    """Return the device of new tensors for which the program names none."""
+    place = place_of(None)
+    return place if isinstance(place, Device) else cpu
 
 
 def place_like(input: Tensor, device: Any, placement: Placement | None = None, sbp: SbpLike | None = None) -> Place:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backend import Array, namespace, namespace_of, to_host
 from ..base.errors import IN_MESSAGE, DTypeError
 from ..grad.hooks import Handle, hook_on_node
 from ..host import HostArray
-from ..ir import INPUTS, OUTPUTS, Node, Value, where_text
+from ..ir import INPUTS, OUTPUTS, Node, Source, Value, where_text
 from ..mode import MODE
 from ..ops.global_tensors import in_world, whole_array
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 MAX_PRINTED = 5_000  # largest number of elements to print of a tensor above the threshold
 OPTIONS: dict[str, Any] = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
@@ -202,6 +205,13 @@ class GradFn:
         """`((GradFn, output index), ...)`, one for each input that needs a gradient."""
         values = [x for i, x in enumerate(self.node.inputs) if isinstance(x, Value) and self.node.needs >> i & 1]
         return tuple([(GradFn(v.node), v.index) for v in values])
+
+    @property
+    def variable(self) -> Tensor | None:
+        """The leaf tensor of which this is the end of the tape; None if it is gone. Other nodes have none."""
+        if not isinstance(self.node, Source):
+            raise AttributeError(f"{self!r} computed a tensor: only the end of the tape, a leaf, has a variable")
+        return self.node.tensor()
 
     @property
     def where(self) -> str:

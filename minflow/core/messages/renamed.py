@@ -6,7 +6,7 @@ Read next: `wrong_arguments.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -81,23 +81,29 @@ RENAMED_ARGUMENTS = {
     "Tensor.random_": "from=low to=high",
     "Tensor.size": "idx=dim",
     "Tensor.pow": "other=exponent",
+    "Tensor.std Tensor.var": "ddof=correction",
     "Tensor.pow_": "exponent=other",
 }
+
+# NumPy's names of arguments, which PyTorch takes in place of its own in every call, and those that NumPy's functions
+# pass to the method of their name, which mean nothing if they are None.
+NUMPY_ARGUMENTS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+NUMPY_ARGUMENTS |= dict.fromkeys(("out", "dtype", "kind", "order", "stable"), ":None")
 
 
 SIGNATURE_ERRORS = ("unexpected keyword argument", "required positional argument")  # texts of Python's TypeErrors
 
 
 def translate_call(
-    qualname: str, args: tuple, passed: Mapping[str, Any], error: BaseException
+    qualname: str, args: tuple, passed: Mapping[str, Any], error: BaseException, known: Sequence[str] = ()
 ) -> tuple[tuple, dict[str, Any]] | None:
     """The arguments of a call by our names; None if none needs translation, or if the function had started.
 
-    qualname: "nn.functional.prelu".  error: the error of the call.
+    qualname: "nn.functional.prelu".  error: the error of the call.  known: the names of the function's parameters.
     """
     if not passed or not isinstance(error, TypeError) or not any(text in str(error) for text in SIGNATURE_ERRORS):
         return None
-    theirs: dict[str, str] = {}
+    theirs = {k: ours for k, ours in NUMPY_ARGUMENTS.items() if k not in known and (ours in known or ours == ":None")}
     for names, words in RENAMED_ARGUMENTS.items():
         if any(fnmatchcase(qualname, name) for name in names.split()):
             theirs |= dict(word.split("=", 1) for word in words.split())

@@ -304,7 +304,7 @@ def with_hints(function: FunctionType, qualname: str, module: str = "", method: 
         except Exception as error:
             if not isinstance(error, EXPLAINED_ERRORS) and special_method(error) is None:
                 raise
-            words = translate_call(qualname.format(type(args[0]).__name__ if args else ""), args, kwargs, error)
+            words = translate(function, qualname.format(type(args[0]).__name__ if args else ""), args, kwargs, error)
             if words is None and not wants_out(qualname, kwargs):
                 if (better := explained(error, wrapper, args, kwargs, qualname, method)) is not error:
                     raise better  # noqa: B904 (its cause is set)
@@ -316,6 +316,14 @@ def with_hints(function: FunctionType, qualname: str, module: str = "", method: 
         return with_public_name(wrapper, qualname, module)
     rename(wrapper, function.__qualname__)
     return wrapper
+
+
+def translate(
+    function: Callable, qualname: str, args: tuple, kwargs: Mapping[str, Any], error: BaseException
+) -> tuple[tuple, dict[str, Any]] | None:
+    """`translate_call` with the names of the function's parameters."""
+    known = [] if not kwargs or isinstance(error, MinflowError) else argument_names(function)
+    return translate_call(qualname, args, kwargs, error, known)
 
 
 def explained(
@@ -358,7 +366,7 @@ def with_overloads(function: Callable, qualname: str, module: str) -> Callable:
             except Exception as error:
                 if not isinstance(error, EXPLAINED_ERRORS) and special_method(error) is None:
                     raise
-                words = translate_call(qualname, args, kwargs, error)
+                words = translate(function, qualname, args, kwargs, error)
                 if words is not None and not accepts(function, *words):  # with a keyword of the overload
                     words = None
                 other = find_overload(qualname, args, kwargs) if kwargs and words is None else None

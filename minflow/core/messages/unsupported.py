@@ -99,7 +99,6 @@ REFUSED: dict[str, str] = {
     **rows("register_module_backward_hook", "register_module_full_backward_hook(hook), the hook of all modules today",
            "nn.modules.module."),
     # other devices
-    **rows("set_default_device get_default_device", 'with flow.device("cuda"): makes new tensors there'),
     **rows("offload load is_offloaded", REASON_OFFLOAD, "Tensor."),
     **rows("offload load", REASON_OFFLOAD, "nn.Module."),
     **rows("CUDAGraph graph graphs graphs.* make_graphed_callables", REASON_CUDA_GRAPHS, "cuda."),
@@ -147,7 +146,7 @@ REFUSED: dict[str, str] = {
     **rows("utils.mobile_optimizer utils.bundled_inputs _dynamo _dynamo.* _inductor _inductor.*",
            "flow.compile gives the model back; nn.Graph compiles"),
     **rows("Storage *Storage", "x.numpy() shares the memory of a tensor: there are no storages"),
-    **rows("storage untyped_storage typed_storage storage_type", "x.numpy() shares the memory of a tensor", "Tensor."),
+    **rows("typed_storage storage_type", "x.numpy() shares the memory of a tensor", "Tensor."),
 }  # fmt: skip
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..functions.fill import as_leaf, copy_of, empty_of, full_of, ones_of, place_like, size_of, zeros_of
+from ..functions.fill import as_leaf, copy_of, empty_of, finish, full_of, ones_of, place_like, size_of, zeros_of
+from ..functions.tensor_types import data_or_shape
 from ..messages.suggestions import hint_methods
+from ..spec import cpu
 
 if TYPE_CHECKING:
     from ..base.dtypes import DTypeLike
@@ -19,6 +21,13 @@ if TYPE_CHECKING:
 @hint_methods
 class Creation:
     """New tensors like this one."""
+
+    def new(self: Tensor, *data: Any, device: Device | str | None = None) -> Tensor:
+        """A tensor of the dtype and on the device of this one: of data, `x.new([1, 2])`; or of a shape, `x.new(2, 3)`,
+        uninitialized.
+        """
+        place = place_like(self, device)
+        return finish(data_or_shape("new", data, self.dtype), None if place is cpu else place, False)
 
     def new_tensor(
         self: Tensor,

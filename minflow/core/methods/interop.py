@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .. import functions as F
 from ..backend import namespace
 from ..base.errors import GradError, SbpError
-from ..host import HostArray, python_number
+from ..host import HostArray, HostScalar, python_number
 from ..mode import MODE
 from ..source_location import fail
 from ..spec import cpu
@@ -39,7 +39,7 @@ class Interop:
 
     def __array_ufunc__(self: Tensor, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
         """NumPy's operators and elementwise functions return tensors, with gradients, if minflow has them (`array *
-        tensor`, `numpy.exp(tensor)`); its other functions return arrays.
+        tensor`, `numpy.exp(tensor)`); the others compute on arrays, see `__array_wrap__`.
         """
         op = BY_UFUNC.get(ufunc.__name__)
         if method == "__call__" and op is not None and out is None and not options:
@@ -47,7 +47,16 @@ class Interop:
             return op(*[lift(x) if isinstance(x, HostArray) else python_number(x) for x in inputs])
         if out is not None:
             options["out"] = tuple([array_of(x) for x in out])
-        return getattr(ufunc, method)(*[array_of(x) for x in inputs], **options)
+        result = getattr(ufunc, method)(*[array_of(x) for x in inputs], **options)
+        if out is not None or any(x.requires_grad for x in inputs if isinstance(x, Interop)):
+            return result
+        return tuple(map(tensor_if_array, result)) if isinstance(result, tuple) else tensor_if_array(result)
+
+    def __array_wrap__(self: Tensor, array: HostArray, context: Any = None, return_scalar: bool = False) -> Any:
+        """The result of `numpy.reshape(x, shape)` and other functions of NumPy, which compute on arrays: a tensor, as in
+        PyTorch; but the array itself if the tensor requires grad, so that no gradient seems to flow through it.
+        """
+        return array if self.requires_grad else MODE.get().tensor_of(array)
 
     def __dlpack__(
         self: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
@@ -79,6 +88,10 @@ class Interop:
             why = "requires grad: .detach() first" if self.requires_grad else "is not on a GPU of this process"
             raise AttributeError(f"the tensor has no __cuda_array_interface__, because it {why}")
         return self.lent_array("interface").__cuda_array_interface__
+
+
+def tensor_if_array(x: Any) -> Any:
+    return MODE.get().tensor_of(x) if isinstance(x, HostArray | HostScalar) else x
 
 
 def array_of(x: Any) -> Any:

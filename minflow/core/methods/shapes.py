@@ -56,8 +56,8 @@ class Shapes(Storage):
     def ravel(self: Tensor) -> Tensor:
         return F.reshape(self.contiguous(), (-1,))  # PyTorch copies a strided tensor even if a view would do
 
-    def unsqueeze(self: Tensor, dim: int) -> Tensor:
-        return F.unsqueeze(self, dim)
+    def unsqueeze(self: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+        return F.unsqueeze(self, axis if dim is None else dim)
 
     def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
         return F.transpose(self, dim0, dim1)

@@ -15,6 +15,7 @@ from ..backend import backend_of_array, namespace, to_host
 from ..base.errors import DTypeError, GradError, OutOfRangeError, SbpError, ShapeError, TraceError
 from ..functionalize import stride_probe, write_into
 from ..functions.fill import empty_of, size_of
+from ..functions.storages import TypedStorage, UntypedStorage
 from ..host import host_array
 from ..messages.suggestions import hint_methods
 from ..mode import MODE
@@ -60,6 +61,14 @@ class Storage:
     def dim_order(self: Tensor) -> tuple[int, ...]:
         """The axes, in order of descending stride."""
         return tuple(sorted(range(self.ndim), key=lambda d: -self.stride(d)))
+
+    def storage(self: Tensor) -> TypedStorage:
+        """The memory that this tensor and its views share, in elements."""
+        return TypedStorage(self)
+
+    def untyped_storage(self: Tensor) -> UntypedStorage:
+        """The memory that this tensor and its views share, in bytes."""
+        return UntypedStorage(self)
 
     # ---- another size -----------------------------------------------------------------------------------------------
 

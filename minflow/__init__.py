@@ -472,7 +472,7 @@ from .core.base.dtypes import (
     promote_types as promote_types,
 )
 from .core.base.placement import Placement as _Placement
-from .core.base.version import __version__ as __version__
+from .core.base import __version__ as __version__
 from .core.functions import (
     adjoint as adjoint,
     angle as angle,
@@ -639,10 +639,11 @@ _LAZY = (
     "vision",
 )
 _LAZY_COMPAT = ("accelerator", "backends", "comm", "jit", "testing")
-_IN_PLACE = """abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ atanh_ clamp_
-    clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ gcd_ i0_
-    index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_
-    resize_as_ rsqrt_ sigmoid_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_"""  # functions that call the method of their name
+# In-place functions: each calls the method of its name.
+_IN_PLACE = """abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ atanh_
+    clamp_ clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_
+    gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_
+    reciprocal_ resize_as_ rsqrt_ sigmoid_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_""".split()
 
 
 def __getattr__(name: str) -> _Any:
@@ -650,7 +651,7 @@ def __getattr__(name: str) -> _Any:
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
-    if name in _IN_PLACE.split():
+    if name in _IN_PLACE:
         from .core.in_place_functions import function_of
 
         globals()[name] = function = function_of(name)
@@ -660,7 +661,7 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     return sorted(
-        {*_suggestions.public(globals()), *_LAZY, *_LAZY_COMPAT, *_IN_PLACE.split(), *_suggestions.LEGACY_NAMES["flow"]}
+        {*_suggestions.public(globals()), *_LAZY, *_LAZY_COMPAT, *_IN_PLACE, *_suggestions.LEGACY_NAMES["flow"]}
     )
 
 

@@ -326,9 +326,9 @@ def count(text: str) -> int:
 
 
 def version() -> str:
-    from .core.base.version import __version__
+    import minflow
 
-    return __version__
+    return minflow.__version__
 
 
 # ---- the commands -----------------------------------------------------------------------------------------------

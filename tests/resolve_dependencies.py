@@ -67,7 +67,7 @@ def uv() -> str:
 def locked() -> list[str]:
     """Packages of the README's two commands: the versions that uv chooses for all systems at once, with markers."""
     with tempfile.TemporaryDirectory() as folder:  # where no older choice is kept
-        for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "minflow/core/base/version.py"):
+        for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "minflow/core/base/__init__.py"):
             place = Path(folder, name)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(TOP / name, place)

@@ -68,6 +68,7 @@ CORE = [
     "functions.*",
     "methods.*",
     "tensor",
+    "in_place_functions",
     "functions.creation",
     "grad.gradients",
     "grad.functional",
@@ -174,6 +175,7 @@ ROOMS = {
     "fft": ["core"],
     # and, as learners write, `import minflow as flow`
     "exercises": [
+        "core.base",
         "core.base.errors",
         "core.base.locks",
         "core.base.optional",

@@ -12,10 +12,9 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from ..core.base.errors import StateError
-from ..core.base.version import FOLLOWED
 from ..core.source_location import fail
 from .namespaces import version
-from .torch_version import TorchVersion
+from .namespaces.version import FOLLOWED, TorchVersion
 
 # Library -> its modules and their companions -> our modules. An installed companion is left alone, except torchvision.
 LIBRARIES = {
@@ -91,10 +90,8 @@ def alias_library(library: str) -> None:
             LibraryFinder.aliases = {**LibraryFinder.aliases, name: ours}
     if LibraryFinder not in sys.meta_path:
         sys.meta_path.insert(0, LibraryFinder)  # type: ignore[arg-type]
-    follow = "torch" if "torch" in LibraryFinder.aliases else library
-    vars(version)["__version__"] = vars(importlib.import_module("minflow"))["__version__"] = TorchVersion(
-        FOLLOWED[follow]
-    )
+    followed = TorchVersion(FOLLOWED["torch" if "torch" in LibraryFinder.aliases else library])
+    vars(version)["__version__"] = vars(importlib.import_module("minflow"))["__version__"] = followed
 
 
 def alias_libraries(force_torch: bool) -> None:

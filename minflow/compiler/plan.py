@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from ..core.backend import Array, backend_of, empty, owner_of, placed
+from ..core.base.errors import GraphError
 from ..core.ir import CONSTANT, INPUT, Graph, Node, Source, Value, VersionCounter, outputs_of
 from ..core.kernels import HOST_PLATFORMS, Selection, device_of_node, is_moved_for, select, select_for
 from ..core.ops.shape import copy_to
@@ -64,6 +65,9 @@ class Plan(Layout):
     ):
         super().__init__(graph, keep, name_of, platforms)
         self.backend = backend_of(self.device)
+        if not self.backend.has_elements:
+            hint = 'model.to_empty(device="cpu"), or the shapes in eager mode: model(x).shape'
+            raise GraphError(f"a graph cannot be compiled for {self.device}, whose tensors have no elements", hint=hint)
         self.version_counters = tuple(version_counters)
         self.slots = Slots()
         self.slot_of: dict[Value, int] = {}

@@ -44,11 +44,13 @@ class Memory(NamedTuple):
 class Backend:
     """The memory of a device and its array library. Subclasses define what has no body here.
 
-    namespace: the array namespace, `xp` in kernels.  array_type: the class of its arrays.
+    namespace: the array namespace, `xp` in kernels.  array_type: the class of its arrays.  has_elements: False if its
+    arrays have only a shape and a dtype, so that nothing about elements can be checked.
     """
 
     namespace: Any
     array_type: type
+    has_elements = True
 
     def __init__(self, device: Device):
         self.device = device
@@ -268,9 +270,10 @@ def unavailable(device: Device, by: str = "") -> DeviceError:
     load_backend(device.type)
     why, command = UNAVAILABLE.get(device.type, ("", ""))
     alternative = 'device = "cuda" if flow.cuda.is_available() else "cpu"'
+    available = [name for name, kind in BACKENDS.items() if kind.has_elements and is_available(name)]
     return DeviceError(
         f"{by}there is no device {device} here" + (f": {why}" if why else ""),
-        values={"available": ", ".join(kind for kind in [*BACKENDS] if is_available(kind))},
+        values={"available": ", ".join(available)},
         where=here(),
         hint=f"{command}; or {alternative}" if command else alternative,
     )

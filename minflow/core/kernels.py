@@ -98,6 +98,7 @@ class Selection(NamedTuple):
 KERNELS: dict[tuple[Op, str], Kernel] = {}
 EAGER_PLATFORMS: dict[str, tuple[str, ...]] = {"cpu": HOST_PLATFORMS}  # of eager code, by device type, in order
 ON_CHANGE: list[Callable[[], None]] = []  # clear the caches that contain selected kernels
+SELECTORS: dict[str, Callable[[Op], Selection]] = {}  # device type whose ops have no kernels of their own -> `select`
 OBSERVERS: list[Callable] = []  # of kernels that eager code runs: `observed`
 
 
@@ -194,6 +195,8 @@ def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "c
     """
     if op.inline_kernel is not None:
         return Selection(op.inline_kernel, None, None, (REFERENCE,))
+    if device_type in SELECTORS:
+        return SELECTORS[device_type](op)
     order = platforms or EAGER_PLATFORMS[device_type]
     if large and isinstance(order, PlatformsBySize):
         order = order.large()

@@ -61,7 +61,8 @@ DEFAULT_DEVICE: ContextVar[Device | None] = ContextVar("default device", default
 
 
 class Device:
-    """A device that holds tensors: `device("cpu")`, `device("cuda:0")`, `device(0)`, a GPU. One object per device.
+    """A device that holds tensors: `device("cpu")`, `device("cuda:0")`, `device(0)`, a GPU; or `device("meta")`, whose
+    tensors have a shape and a dtype, but no elements. One object per device.
 
     As a context, the device of new tensors for which the program names none: `with device("cuda"): zeros(3)`.
     """
@@ -77,8 +78,8 @@ class Device:
         if type.__class__ is int and type >= 0:
             type = f"cuda:{type}"
         kind, _, number = str(type).partition(":")
-        if kind not in ("cpu", "cuda") or (number and not number.isdigit()) or (number and index is not None):
-            raise DeviceError(f"there is no device {type!r}", hint='"cpu", "cuda" or "cuda:0"')
+        if kind not in ("cpu", "cuda", "meta") or (number and not number.isdigit()) or (number and index is not None):
+            raise DeviceError(f"there is no device {type!r}", hint='"cpu", "cuda", "cuda:0" or "meta"')
         at = number or index
         key = kind, int(at if at not in ("", None) else CURRENT_GPU.get() if kind == "cuda" else 0)
         if key == ("cpu", rank_here()):
@@ -107,10 +108,11 @@ class Device:
         return self
 
     def __str__(self) -> str:
-        return f"{self.type}:{rank_here() if self == cpu else self.index}"
+        return self.type if self.type == "meta" else f"{self.type}:{rank_here() if self == cpu else self.index}"
 
     def __repr__(self) -> str:
-        return "device(type='{}', index={})".format(*str(self).split(":"))
+        kind, _, index = str(self).partition(":")
+        return f"device(type='{kind}', index={index})" if index else f"device(type='{kind}')"
 
 
 cpu = Device("cpu")

@@ -417,7 +417,7 @@ class Tensor(
         `force` also copies from another device. Raises DeviceError there without it. All ranks call it for a global
         tensor, and each gets a copy of all elements.
         """
-        if self.spec.device is not cpu and not force and self.is_local:
+        if self.spec.device is not cpu and not force and self.is_local and not self.is_meta:
             fail(DeviceError, f"numpy() of a tensor on {self.spec.device}", "x.cpu().numpy()", tensor=self)
         array = self.read_array("numpy")
         if self.spec.dtype is bfloat16:

@@ -9,8 +9,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from ..core.base import __version__
 from ..core.base.errors import GraphError, GraphFormatError, MinflowError
-from ..core.base.version import __version__
 from ..core.functions.fill import place_of
 from ..core.source_location import fail, here
 from ..core.spec import Device, cpu

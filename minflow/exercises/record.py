@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.base.version import __version__
+from ..core.base import __version__
 from ..diagnosis.notebook import in_notebook
 
 FILE = ".progress.jsonl"

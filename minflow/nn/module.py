@@ -19,6 +19,7 @@ from ..core.base.display import Display
 from ..core.base.errors import ModuleError, clean, shown
 from ..core.base.placement import Placement, Sbp
 from ..core.context import current_context
+from ..core.functions.creation import empty_like
 from ..core.grad.hooks import check_callable
 from ..core.grad.modes import no_grad
 from ..core.messages.suggestions import hint_methods, missing_names
@@ -626,8 +627,10 @@ class Module(Display):
         return self._apply(lambda t: t.type(dst_type))
 
     def to_empty(self, *, device: Device | str | None, recurse: bool = True) -> Self:
-        """Move to a device, and keep the elements (in PyTorch they are unspecified)."""
-        return self.to(device)
+        """Move to a device. Elements are kept, though unspecified in PyTorch; from the device meta they are
+        uninitialized.
+        """
+        return self._apply(lambda t: empty_like(t, device=device) if t.is_meta else t.to(device), recurse)
 
     def share_memory(self) -> Self:
         """Call `share_memory_` on all parameters and buffers; threads of one process share all memory."""

@@ -119,6 +119,8 @@ def mismatch_reason(old: Tensor, new: Any, assign: bool) -> str:
         return f"{array.dtype} is not a dtype of tensors"
     if assign and isinstance(old, Parameter) and not floating:
         return f"a parameter must be floating, got {array.dtype}"
+    if old.is_meta and not assign:
+        return 'it is on the device meta, without elements: model.to_empty(device="cpu") first, or assign=True'
     if not assign and old.array is not None and not is_writable(old):
         return "its memory may only be read; assign=True puts the new tensor in its place"
     return ""

@@ -22,5 +22,12 @@ def load_cupy() -> tuple[str, str]:
     return load()
 
 
+def load_meta() -> tuple[str, str]:
+    """Register the device without elements."""
+    from .meta import load
+
+    return load()
+
+
 use_platforms("cpu", PlatformsBySize(HOST_PLATFORMS, of_large_calls))
-LOADERS["cuda"] = load_cupy
+LOADERS.update(cuda=load_cupy, meta=load_meta)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import minflow as flow
 from minflow.compat.__main__ import main
 from minflow.compat.names import LibraryFinder
 
@@ -28,6 +29,8 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(LibraryFinder, "aliases", {})
+    monkeypatch.setattr(flow, "__version__", flow.__version__)  # restored after the test
+    monkeypatch.setattr(flow.version, "__version__", flow.version.__version__)
 
     def running(text, *words, flags=(), site=()):
         script = tmp_path / "script.py"
@@ -174,3 +177,20 @@ def test_run_module_by_name(tmp_path):
         timeout=120,
     )
     assert (done.stdout, done.stderr) == ("__main__ pack ['a']\n", "")
+
+
+def test_versions_are_those_of_the_followed_names(run):
+    out, err, code = run(
+        """
+        import importlib.metadata
+        import torch
+        from torch.torch_version import TorchVersion
+        assert torch.__version__ == torch.version.__version__ == importlib.metadata.version("torch") == "2.13.0"
+        assert torch.__version__ >= "1.8" and "2.9" < torch.__version__ < "3" and torch.__version__ >= (1, 13)
+        assert tuple(map(int, torch.__version__.split("+")[0].split(".")[:2])) == (2, 13)
+        assert TorchVersion("1.10.0+cpu") > "1.9" and TorchVersion("2.13") == torch.__version__ != "2.1"
+        print(torch.__version__, importlib.metadata.metadata("torch")["Name"])
+        """,
+        flags=["--torch"],
+    )
+    assert (out, err, code) == ("2.13.0 torch\n", "", 0)

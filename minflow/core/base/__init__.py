@@ -2,3 +2,5 @@
 
 Read next: `errors.py`.
 """
+
+__version__ = "0.1.0"

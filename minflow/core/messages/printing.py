@@ -147,7 +147,9 @@ def tensor_text(tensor) -> str:
     trace, shape = MODE.get().trace, tuple(tensor.spec.shape)
     if tensor.array is None or (trace is not None and trace.is_written(tensor)):  # its array is out of date
         parts += ["...", "is_lazy='True'", f"size={shape}"]
-    elif tensor.is_global and (IN_MESSAGE.get() or not in_world(tensor.placement)):  # else all ranks call this
+    elif tensor.is_meta or (
+        tensor.is_global and (IN_MESSAGE.get() or not in_world(tensor.placement))
+    ):  # else all ranks call this
         parts += ["...", f"size={shape}"]
     else:
         array = whole_array(tensor) if tensor.is_global else tensor.array

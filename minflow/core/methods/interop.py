@@ -53,8 +53,8 @@ class Interop:
         return tuple(map(tensor_if_array, result)) if isinstance(result, tuple) else tensor_if_array(result)
 
     def __array_wrap__(self: Tensor, array: HostArray, context: Any = None, return_scalar: bool = False) -> Any:
-        """The result of `numpy.reshape(x, shape)` and other functions of NumPy, which compute on arrays: a tensor, as in
-        PyTorch; but the array itself if the tensor requires grad, so that no gradient seems to flow through it.
+        """The result of `numpy.reshape(x, shape)` and other functions that compute on arrays: a tensor, as in PyTorch.
+        If the tensor requires grad it is the array, since no gradient can flow through it.
         """
         return array if self.requires_grad else MODE.get().tensor_of(array)
 

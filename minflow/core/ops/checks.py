@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from ..backend import namespace, on_host, to_host
+from ..backend import backend_of_array, namespace, on_host, to_host
 from ..base.dtypes import ArrayDType
 from ..base.errors import DivisionError, MinflowError, OutOfRangeError
 from ..deferred import defer
@@ -93,8 +93,8 @@ def bounds_error(
 def check_labels(xp, name: str, labels, classes: int, ignore_index: int) -> None:
     """Refuse class indices outside [0, classes) that are not `ignore_index`; name the first one and its position."""
     if not on_host(labels):
-        spec, limits, keep = spec_of(labels), xp.iinfo(labels.dtype), labels != ignore_index
-        if labels.size:
+        if labels.size and backend_of_array(labels).has_elements:
+            spec, limits, keep = spec_of(labels), xp.iinfo(labels.dtype), labels != ignore_index
             low, high = xp.where(keep, labels, limits.max).min(), xp.where(keep, labels, limits.min).max()
             defer(
                 (name, classes, ignore_index, spec),

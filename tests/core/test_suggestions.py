@@ -136,7 +136,7 @@ CALLS = [
         lambda: F.cross_entropy(X, flow.tensor([0, 1]), reducton="sum"), "has no argument 'reducton'",
         "did you mean reduction?"
     ),
-    (lambda: F.softmax(X, axis=1), "nn.functional.softmax has no argument 'axis'", "did you mean dim?"),
+    (lambda: F.softmax(X, axes=1), "nn.functional.softmax has no argument 'axes'", "did you mean dim?"),
     (lambda: F.dropout(X, rate=0.1), "nn.functional.dropout has no argument 'rate'", "did you mean p?"),
     (lambda: X.sum(axs=0), "Tensor.sum has no argument 'axs'", "did you mean axis?"),
     (lambda: X.unsqueeze(1, 2), "", ""),

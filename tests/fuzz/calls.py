@@ -764,7 +764,7 @@ CONTEXT = "a context: tests/core/test_autograd.py, tests/core/test_autocast.py"
 ELSEWHERE = "PyTorch has it in another place, which is called"
 REASONS = {  # a reason not to call -> the public names
     STATE: """Generator get_rng_state set_rng_state manual_seed seed initial_seed default_generator notices
-        set_default_dtype get_default_dtype set_printoptions is_grad_enabled""",
+        set_default_dtype get_default_dtype set_default_device get_default_device set_printoptions is_grad_enabled""",
     CONTEXT: """no_grad enable_grad inference_mode set_grad_enabled autocast autograd.detect_anomaly
         autograd.set_detect_anomaly autograd.enable_grad autograd.inference_mode autograd.no_grad
         autograd.set_grad_enabled""",
@@ -787,6 +787,7 @@ REASONS = {  # a reason not to call -> the public names
         Tensor.celu Tensor.is_global Tensor.is_lazy Tensor.is_local Tensor.local_to_global optim.LAMB
         lr_scheduler.CosineDecayLR lr_scheduler.WarmupLR lr_scheduler.WarmUpLR """
     + " ".join(calls_images.ONEFLOWS),
+    "calls the method of its name: tests/core/test_tensor_idioms.py": " ".join(flow._IN_PLACE),
     "a view: PyTorch has none": "show summary roofline kernels",
     ELSEWHERE: "expand one_hot dropout",
     "PyTorch has none; round(x) is what a reader expects to work": "Tensor.__round__",
@@ -799,7 +800,8 @@ REASONS = {  # a reason not to call -> the public names
         for n in """grad_fn backward register_hook register_post_accumulate_grad_hook
         retain_grad numpy cuda data_ptr storage_offset requires_grad_ detach_ pin_memory record_stream get_device
         __array__ __array_ufunc__ __dlpack__ __dlpack_device__ __copy__ __deepcopy__ __reduce_ex__ __repr__ __hash__
-        __init__ __format__ grad_owner read_array lent_array scalar_element stride is_contiguous""".split()
+        __init__ __format__ __array_wrap__ new storage untyped_storage
+        grad_owner read_array lent_array scalar_element stride is_contiguous""".split()
     ),
 }
 UNCALLED = {name: reason for reason, names in REASONS.items() for name in names.split()}

@@ -101,7 +101,7 @@ class UntypedStorage(TypedStorage):
         return list(self.elements.read_array("storage").tobytes())
 
     def fill_(self, value: Any) -> UntypedStorage:
-        refuse_bytes(value)
+        return refuse_bytes(value)
 
     def __setitem__(self, index: int | slice, value: Any) -> None:
         refuse_bytes(value)

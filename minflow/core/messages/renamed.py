@@ -18,9 +18,10 @@ RENAMED_ARGUMENTS = {
     "Tensor.new_zeros Tensor.new_ones Tensor.new_empty Tensor.resize_ Tensor.sum_to_size": "size=@",
     "Tensor.repeat": "repeats=@",
     "Tensor.to": "other=@",
+    "Tensor.new": "other=@",
     "Tensor.type": "non_blocking=",
     "Tensor.requires_grad_": "mode=requires_grad",
-    "Tensor.resize_as_": "the_template=tensor",
+    "Tensor.resize_as_ flow.resize_as_": "the_template=tensor",
     "Tensor.swapaxes_": "dim0=axis0 dim1=axis1",
     "flow.dot Tensor.dot": "tensor=other",
     "flow.tensor_split flow.[hvd]split Tensor.tensor_split Tensor.[hvd]split": "sections=indices_or_sections "

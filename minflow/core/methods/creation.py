@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 class Creation:
     """New tensors like this one."""
 
-    def new(self: Tensor, *data: Any, device: Device | str | None = None) -> Tensor:
+    def new(self: Tensor, *data: Any, size: Sequence[int] | None = None, device: Device | str | None = None) -> Tensor:
         """A tensor of the dtype and on the device of this one: of data, `x.new([1, 2])`; or of a shape, `x.new(2, 3)`,
         uninitialized.
         """
+        if size is not None:
+            return self.new_empty(size, device=device)
         place = place_like(self, device)
         return finish(data_or_shape("new", data, self.dtype), None if place is cpu else place, False)
 

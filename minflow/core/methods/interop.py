@@ -48,7 +48,7 @@ class Interop:
         if out is not None:
             options["out"] = tuple([array_of(x) for x in out])
         result = getattr(ufunc, method)(*[array_of(x) for x in inputs], **options)
-        if out is not None or any(x.requires_grad for x in inputs if isinstance(x, Interop)):
+        if out is not None or any(getattr(x, "requires_grad", False) for x in inputs):
             return result
         return tuple(map(tensor_if_array, result)) if isinstance(result, tuple) else tensor_if_array(result)
 

@@ -57,7 +57,7 @@ class Shapes(Storage):
         return F.reshape(self.contiguous(), (-1,))  # PyTorch copies a strided tensor even if a view would do
 
     def unsqueeze(self: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-        return F.unsqueeze(self, axis if dim is None else dim)
+        return F.unsqueeze(self, axis if dim is None else dim)  # type: ignore[arg-type]  # which reports None
 
     def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
         return F.transpose(self, dim0, dim1)

@@ -1,0 +1,124 @@
+"""Tensors as programs of PyTorch and OneFlow use them: storages, NumPy's functions, old spellings."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from minflow import nn
+from minflow.core.base.errors import CallError, DTypeError
+
+
+def test_new_takes_a_shape_or_data():
+    x = flow.ones(2, 3, dtype=flow.float64)
+    assert x.new().shape == (0,) and x.new(4, 1).shape == x.new(flow.Size([4, 1])).shape == x.new(size=(4, 1)).shape
+    assert x.new([1, 2]).tolist() == [1, 2] and x.new([1]).dtype is flow.float64 and x.new(x) is not x
+    assert x.to("meta").new(3).is_meta
+
+
+def test_storages_show_the_memory_of_all_views():
+    x = flow.arange(6.0).reshape(2, 3)
+    row = x[1]
+    typed, raw = row.storage(), row.untyped_storage()
+    assert typed.tolist() == list(x.t().storage()) == [0, 1, 2, 3, 4, 5] and typed[4] == 4 and typed[1:3] == [1, 2]
+    assert len(typed) == typed.size() == 6 and len(raw) == raw.nbytes() == typed.nbytes() == 24
+    assert typed.data_ptr() == raw.data_ptr() == x.data_ptr() == x.detach().untyped_storage().data_ptr()
+    assert row.clone().untyped_storage().data_ptr() != raw.data_ptr() and typed.untyped().tolist() == raw.tolist()
+    assert bytes(raw.tolist()) == x.numpy().tobytes() and typed.dtype is x.dtype and raw.device == x.device
+    typed[0] = 7
+    assert x[0, 0] == 7 and typed.fill_(2) is typed and x.tolist() == [[2, 2, 2]] * 2
+    assert typed.copy_(flow.arange(6.0).storage()) is typed and x.sum() == 15
+    assert repr(raw) == "UntypedStorage of 24 elements, float32, 24 bytes, cpu:0"
+    for wrong in (lambda: raw.fill_(1), lambda: raw.__setitem__(0, 1), lambda: typed.resize_(0)):
+        with pytest.raises(DTypeError, match="read-only|cannot be resized, to 0"):
+            wrong()
+
+
+@pytest.mark.parametrize("name", flow._IN_PLACE)
+def test_in_place_functions_are_the_methods(name):
+    others = {"clamp_": {"max": 0.5}, "clip_": {"min": 0.1}, "clamp_max_": {"max": 0.5}, "clamp_min_": {"min": 0.5}}
+    tensors = {"addmv_": ["matrix", "vector"], "resize_as_": ["vector"], "xlogy_": ["x"], "ldexp_": ["x"]}
+    known = {"x": flow.tensor([0.25, 0.75]), "matrix": flow.eye(2), "vector": flow.ones(2)}
+    args = [known[key] for key in tensors.get(name, [])]
+    options = others.get(name, {})
+    here, there = [known["x"].clone() + (1 if name == "acosh_" else 0) for _ in range(2)]
+    if name in ("fill_", "gcd_", "lcm_", "index_put_"):
+        here, there = here.mul(8).long(), there.mul(8).long()
+        args = [(flow.tensor([1]),), flow.tensor(5)] if name == "index_put_" else [flow.tensor(4)]
+    assert getattr(flow, name)(here, *args, **options) is here
+    assert flow.equal(here, getattr(there, name)(*args, **options)) or bool(here.isnan().any())
+    with pytest.raises(DTypeError, match="input must be a tensor, got list"):
+        getattr(flow, name)([1.0])
+    assert name in dir(flow) and pickle.loads(pickle.dumps(getattr(flow, name))) is getattr(flow, name)
+
+
+def test_numpy_names_of_arguments():
+    x = flow.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x.unsqueeze(axis=0).shape == flow.unsqueeze(x, axis=0).shape == (1, 2, 2)
+    assert flow.squeeze(x[:1], axis=0).shape == x[:1].squeeze(axis=0).shape == (2,)
+    assert flow.amax(a=x, axis=1, keepdims=True).tolist() == [[2], [4]] and flow.exp(a=x).equal(x.exp())
+    assert flow.sub(x1=x, x2=x).sum() == 0 and flow.mul(x, x2=2).sum() == 20 and flow.tril(x=x).sum() == 8
+    assert (
+        flow.repeat_interleave(x, 2, axis=0).shape == (4, 2) and flow.take_along_dim(x, x.long() * 0, axis=1).sum() == 8
+    )
+    with pytest.raises(CallError, match="has no argument 'axis'"):
+        flow.tril(x, axis=0)
+
+
+def test_end_of_the_tape_has_its_variable():
+    x = flow.ones(2, requires_grad=True)
+    y = x * 2
+    ((node, index),) = y.grad_fn.next_functions
+    assert node.variable is x and index == 0 and not hasattr(y.grad_fn, "variable")
+
+
+def test_proxies_of_oneflow_are_the_things_themselves():
+    x, layer = flow.ones(2), nn.Linear(2, 2)
+    assert x.to(flow.Tensor) is x and layer.to(nn.Module) is layer and layer.weight.to(flow.Tensor) is layer.weight
+
+
+X = flow.tensor([[0.5, -1.5, 2.0], [3.0, 0.25, -0.75]])
+TENSORS = {  # functions whose result is a tensor, as in PyTorch
+    "clip": lambda x: np.clip(x, 0, 1), "round": lambda x: np.round(x, 1), "exp": np.exp, "cbrt": np.cbrt,
+    "sum": lambda x: np.sum(x, axis=1), "mean": lambda x: np.mean(x, axis=0, keepdims=True), "std": np.std,
+    "var": lambda x: np.var(x, axis=1, ddof=1), "max": np.max, "prod": np.prod, "any": lambda x: np.any(x > 2),
+    "argmax": np.argmax, "argsort": lambda x: np.argsort(x, axis=1), "cumsum": lambda x: np.cumsum(x, axis=1),
+    "squeeze": lambda x: np.squeeze(x[:1]), "where": lambda x: np.maximum(x, 0), "hypot": lambda x: np.hypot(x, 1),
+    "reshape": lambda x: np.reshape(x, (3, 2)), "transpose": np.transpose, "repeat": lambda x: np.repeat(x, 2),
+    "take": lambda x: np.take(x, [0, 4]), "swapaxes": lambda x: np.swapaxes(x, 0, 1), "left": lambda x: np.ones(3) * x,
+    "divmod": lambda x: np.divmod(x, 2)[0], "reduce": np.add.reduce, "inv": lambda x: np.linalg.inv(x @ x.T),
+}  # fmt: skip
+GRADIENTS = "clip round exp sum mean std var max prod cumsum squeeze where hypot left swapaxes".split()
+IN_GRAPHS = [*GRADIENTS, "argmax", "any", "argsort"]
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_numpy_functions_return_tensors(name):
+    function = TENSORS[name]
+    found, wanted = function(X), function(X.numpy())
+    assert isinstance(found, flow.Tensor) and np.allclose(found.numpy(), wanted, rtol=1e-5, atol=1e-6)
+    leaf = X.clone().requires_grad_()
+    with_grad = function(leaf)
+    assert getattr(with_grad, "requires_grad", False) is (name in GRADIENTS)  # an array, if no gradient can flow
+
+
+@pytest.mark.parametrize("name", IN_GRAPHS)
+def test_numpy_functions_in_graphs(name):
+    class Apply(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.function = name
+
+        def build(self, x):
+            return TENSORS[self.function](x)
+
+    assert Apply()(X).tolist() == TENSORS[name](X).tolist()
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: np.concatenate([x, x]), lambda x: np.stack([x, x]), lambda x: np.where(x > 0, x, 0), np.sort, np.unique,
+    lambda x: np.add(x, 1, out=np.zeros((2, 3))),
+])  # fmt: skip
+def test_other_numpy_functions_return_arrays(function):
+    assert type(function(X)) is np.ndarray and np.array_equal(function(X), function(X.numpy()))

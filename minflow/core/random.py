@@ -7,10 +7,11 @@ order. Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"
 
 from __future__ import annotations
 
+import functools
 import os
 from contextvars import ContextVar
 
-from .backend import to_host
+from .backend import namespace, to_host
 from .base.errors import StateError
 from .base.locks import new_lock
 from .context import PerContext
@@ -18,30 +19,51 @@ from .host import HostArray, host_array
 from .source_location import fail
 
 CHUNK = 1 << 15  # blocks of four drawn at a time, so that the temporaries stay in cache
+FEW, AHEAD = 32, 32  # blocks that are drawn for this many counters at once, and kept
 
 
 def bits(xp, key: int, counter: int, size: int, start: int = 0):
-    """32 random bits for each element index in [start, start + size), as uint32[size]. key, counter: below 2**64."""
-    out = xp.empty(-(-(start % 4 + size) // 4) * 4, "uint32")
+    """32 random bits for each element index in [start, start + size), as uint32[size]. key, counter: below 2**64.
+
+    The result may be read-only.
+    """
     first, last = start // 4, (start + size + 3) // 4
+    if last <= FEW and xp is namespace():
+        return few_bits(key, counter // AHEAD)[counter % AHEAD, start : start + size]
+    out = xp.empty(4 * (last - first), "uint32")
     for low in range(first, last, CHUNK):
         high = min(low + CHUNK, last)
-        philox(xp, key, counter, low, high, out[4 * (low - first) : 4 * (high - first)].reshape(-1, 4))
+        blocks = xp.arange(low, high, dtype="uint64")
+        counters = xp.full_like(blocks, counter)
+        philox(xp, key, blocks, counters, out[4 * (low - first) : 4 * (high - first)].reshape(-1, 4))
     return out[start % 4 : start % 4 + size]
 
 
-def philox(xp, key: int, counter: int, first: int, last: int, out) -> None:
-    """Ten Philox rounds for the blocks [first, last), of four words each; written into `out`, uint32[blocks, 4]."""
-    u64, low, shift = xp.uint64, xp.uint64(0xFFFFFFFF), xp.uint64(32)
-    index = xp.arange(first, last, dtype="uint64")
-    c0, c1 = index & low, index >> shift
-    c2, c3 = xp.full_like(index, counter & 0xFFFFFFFF), xp.full_like(index, counter >> 32)
-    k0, k1 = key & 0xFFFFFFFF, key >> 32
-    for _ in range(10):
-        a, b = c0 * u64(0xD2511F53), c2 * u64(0xCD9E8D57)
-        c0, c1, c2, c3 = (b >> shift) ^ c1 ^ u64(k0), b & low, (a >> shift) ^ c3 ^ u64(k1), a & low
-        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
-    for i, word in enumerate((c0, c1, c2, c3)):
+@functools.lru_cache(maxsize=4)
+def few_bits(key: int, group: int):
+    """The first words of AHEAD counters, as read-only uint32[AHEAD, 4 * FEW]: programs take one counter after another.
+
+    A call of its own for each would take fifty times as long.
+    """
+    xp = namespace()
+    counters = xp.repeat(xp.arange(AHEAD, dtype="uint64") + xp.uint64(group * AHEAD), FEW)
+    blocks = xp.tile(xp.arange(FEW, dtype="uint64"), AHEAD)
+    out = xp.empty((AHEAD * FEW, 4), "uint32")
+    philox(xp, key, blocks, counters, out)
+    out.flags.writeable = False
+    return out.reshape(AHEAD, -1)
+
+
+def philox(xp, key: int, blocks, counters, out) -> None:
+    """Ten Philox rounds for these blocks and counters, uint64[n], four words each; written into `out`, uint32[n, 4]."""
+    low, shift = xp.uint64(0xFFFFFFFF), xp.uint64(32)
+    factors = xp.array([[0xD2511F53], [0xCD9E8D57]], "uint64")
+    even, odd = xp.stack((blocks & low, counters & low)), xp.stack((blocks >> shift, counters >> shift))
+    steps = (key & 0xFFFFFFFF, 0x9E3779B9), (key >> 32, 0xBB67AE85)
+    for keys in xp.array([[[(k + i * step) & 0xFFFFFFFF] for k, step in steps] for i in range(10)], "uint64"):
+        products = even * factors
+        even, odd = (products >> shift)[::-1] ^ odd ^ keys, (products & low)[::-1]
+    for i, word in enumerate((even[0], odd[0], even[1], odd[1])):
         out[:, i] = word
 
 

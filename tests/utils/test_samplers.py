@@ -31,6 +31,13 @@ def test_four_words_equal_the_array_version(key, counter):
     assert list(philox_words(key, counter)) == bits(np, key, counter, 4).tolist()
 
 
+@pytest.mark.parametrize("counter", [0, 31, 32, 2**64 - 1])
+def test_few_words_are_the_first_of_many(counter):
+    many = bits(np, 11, counter, 1000)
+    for start, size in [(0, 1), (3, 5), (100, 28), (127, 1), (127, 2), (500, 3), (0, 0)]:
+        assert bits(np, 11, counter, size, start).tolist() == many[start : start + size].tolist()
+
+
 def test_words_accept_counters():
     g = gen()
     assert random_words(g) != random_words(g) and g.take(0) == 2

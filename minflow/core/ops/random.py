@@ -17,14 +17,14 @@ from ..kernels import LARGE_CALLS, kernel
 from ..op import define
 from ..random import bits
 from ..sharding import Labels
-from ..spec import DType, Spec, bfloat16, cpu, float16, float32, float64, int64
+from ..spec import LARGE, DType, Spec, bfloat16, cpu, float16, float32, float64, int64
 from .checks import check_unit
 from .examples import case, floats, ints
 from .rules import need_floating, need_spec
 
 Part = tuple[tuple[int, ...], tuple[int, ...]]  # the shape of a global tensor, and the first index of a rank's part
 COUNTER_EXAMPLE = ints(2, high=100)
-MANY, SOME = 1 << 18, 1 << 10  # elements for which loading faster kernels pays, and calling them if they are loaded
+SOME = 1 << 8  # elements for which a call of a faster kernel pays, if those are loaded
 
 
 def words(xp, counter, offset: int, size: int, start: int = 0):
@@ -100,9 +100,12 @@ def need_counter(op: str, counter) -> None:
     need_spec(op, Spec((2,), int64), counter=counter)
 
 
-def draws_many(inputs, outputs) -> bool:
-    """`slow_on_numpy` of ops whose kernels agree bit for bit, so that the choice may depend on what is loaded."""
-    return outputs[0].size >= (SOME if LARGE_CALLS else MANY)
+def draws(least: int) -> Callable:
+    """`slow_on_numpy` of ops whose kernels agree bit for bit, so that the choice may depend on what is loaded.
+
+    least: elements for which loading faster kernels pays.
+    """
+    return lambda inputs, outputs: outputs[0].size >= (SOME if LARGE_CALLS else least)
 
 
 def random_spec(op: str):
@@ -124,7 +127,7 @@ uniform = define(
         case(COUNTER_EXAMPLE, shape=(), low=-2.0, high=3.0, dtype=float64, offset=1),
     ],
     doc="Uniform random values in [low, high).",
-    slow_on_numpy=draws_many,
+    slow_on_numpy=draws(1 << 18),
 )
 
 
@@ -147,7 +150,7 @@ normal = define(
         case(COUNTER_EXAMPLE, shape=(), mean=-2.0, std=3.0, dtype=float64, offset=1),
     ],
     doc="Normally distributed random values.",
-    slow_on_numpy=draws_many,
+    slow_on_numpy=draws(1 << 18),
 )
 
 
@@ -260,7 +263,7 @@ dropout = define(
         case(floats(0, 3), COUNTER_EXAMPLE, p=0.5, offset=0),
     ],
     doc="0 with probability p, else x / (1 - p): an element is dropped if 16 random bits are below p * 2**16.",
-    slow_on_numpy=True,
+    slow_on_numpy=draws(LARGE),
 )
 
 

@@ -539,8 +539,10 @@ from .core.functions.memory_format import (
     contiguous_format as contiguous_format,
     memory_format as memory_format,
     preserve_format as preserve_format,
+    sparse_coo as sparse_coo,
     strided as strided,
 )
+from .core.functions.sparse import sparse_coo_tensor as sparse_coo_tensor, spmm as spmm
 from .amp import (
     autocast as autocast,
     get_autocast_dtype as get_autocast_dtype,
@@ -619,7 +621,7 @@ BFloat16Tensor = _typed("BFloat16Tensor")
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.(core|platforms)\.")
 
 if _TYPE_CHECKING:
-    from . import data, distributed, fft, func, library, models, onnx, special, typing, utils, vision
+    from . import data, distributed, fft, func, library, models, onnx, sparse, special, typing, utils, vision
     from . import testing
     from .compat.namespaces import accelerator, backends, comm, jit
 
@@ -633,6 +635,7 @@ _LAZY = (
     "library",
     "models",
     "onnx",
+    "sparse",
     "special",
     "typing",
     "utils",

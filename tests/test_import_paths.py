@@ -87,7 +87,7 @@ def test_size_annotations():
 @pytest.mark.parametrize(
     ("path", "hint"),
     [
-        ("sparse", "tensors are dense"),
+        ("cuda.sparse", "sparse_coo_tensor"),
         ("fx", "flow.onnx.export"),
         ("utils.tensorboard", "flow.watch"),
         ("nn.quantized", "not quantized"),

@@ -173,6 +173,7 @@ ROOMS = {
     "func": ["core"],
     "special": ["core", "nn"],
     "fft": ["core"],
+    "sparse": ["core"],
     # and, as learners write, `import minflow as flow`
     "exercises": [
         "core.base",

@@ -27,6 +27,7 @@ from .functionalize import (
     write_into,
 )
 from .functions.creation import as_tensor
+from .functions.sparse import as_sparse
 from .grad.replay import Log, Recorder, replay
 from .host import HostArray, HostScalar, host_array
 from .host.float_warnings import silent
@@ -375,15 +376,17 @@ class Eager(Mode):
         )
 
     def revive(self, node: Node | None, entry: tuple) -> Tensor:
-        """A tensor that a Function saved; entry: (array, counter, version, Value or output index or Spec)."""
-        array, counter, version, value = entry
+        """A tensor that a Function saved; entry: (array, counter, version, Value or output index or Spec, coordinates
+        of a sparse tensor).
+        """
+        array, counter, version, value, coordinates = entry
         if counter.version != version:
             raise self.written_error(node, ~0, array, counter)
-        if isinstance(value, Value):
-            return new_tensor(array, value.spec, value)
         if isinstance(value, int) and node is not None:
-            return new_tensor(array, node.out_specs[value], Value(node, value, node.out_specs[value]))
-        return new_tensor(array, value if isinstance(value, Spec) else spec_of(array))
+            value = Value(node, value, node.out_specs[value])
+        spec = value if isinstance(value, Spec) else getattr(value, "spec", None) or spec_of(array)
+        found = new_tensor(array, spec, value if isinstance(value, Value) else None)
+        return found if coordinates is None else as_sparse(found, coordinates.indices, coordinates.values)
 
     def bind(self, op: Op, outs: list, tensors: list, ctx, flags: list, written: dict) -> list:
         """Give the results of forward the Node of a Function. Saved results are kept as indices, to avoid a cycle.
@@ -413,7 +416,8 @@ class Eager(Mode):
                 kept.append(t)
                 continue
             position = next((i for i, out in enumerate(outs) if out is t), None)
-            kept.append((*save(t), position if position is not None else t.value if t.needs else t.spec))
+            entry = *save(t), position if position is not None else t.value if t.needs else t.spec
+            kept.append((*entry, t.coo if t.is_sparse else None))
         ctx.saved = tuple(kept)
         return results
 

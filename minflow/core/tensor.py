@@ -48,6 +48,7 @@ from .methods.in_place import InPlace
 from .methods.interop import Interop
 from .methods.operators import Operators, comparable
 from .methods.shapes import Shapes
+from .methods.sparse import Sparse
 from .mode import DEFAULT, MODE, bump_mutations
 from .ops import shape as s
 from .ops.global_tensors import local_part, whole_array
@@ -104,6 +105,7 @@ class Tensor(
     Complex,
     GlobalTensors,
     Interop,
+    Sparse,
     Display,
 ):
     """An n-dimensional array of one dtype that remembers how it was computed.
@@ -184,11 +186,10 @@ class Tensor(
 
     @property
     def layout(self) -> Layout:
-        """The memory layout: always `flow.strided`."""
+        """The memory layout: `flow.strided`; for programs, a sparse tensor has `flow.sparse_coo`."""
         return strided
 
     is_cuda = property(lambda self: self.spec.device.type == "cuda", doc="True if it is on a GPU.")
-    is_sparse = property(lambda self: False, doc="False: all tensors are dense.")
     is_lazy = property(lambda self: self.array is None, doc="True for a symbolic tensor, which a graph will compute.")
 
     @property

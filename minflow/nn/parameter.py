@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ..core.base.errors import ModuleError, TraceError
+from ..core.base.errors import GradError, ModuleError, TraceError
 from ..core.functionalize import version_counter_of
 from ..core.functions.creation import as_tensor, empty
 from ..core.source_location import fail
@@ -23,6 +23,10 @@ class Parameter(Tensor):
         if source.array is None:
             what = "a Parameter was made of a symbolic tensor while a graph is built"
             fail(TraceError, what, "make parameters in __init__, before the graph is built", data=data)
+        if source.is_sparse:
+            what = "a Parameter of a sparse tensor would train the elements that are not specified, too"
+            hint = "nn.Parameter(values), and in forward flow.sparse_coo_tensor(indices, self.values, size)"
+            fail(GradError, what, hint, data=data)
         super().__init__(source.array, source.spec)
         self.version_counter = version_counter_of(source)
         if requires_grad:

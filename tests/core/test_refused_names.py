@@ -17,7 +17,7 @@ from minflow.core.messages.unsupported import REFUSED, reason
         (nn, "FakeQuantization", "not quantized"),
         (nn, "QatConv2d", "not quantized"),
         (flow, "quantize_per_tensor", "x.half()"),
-        (flow, "sparse_coo_tensor", "dense"),
+        (flow, "sparse_csr_tensor", "COO"),
         (flow.jit, "save", "load_graph"),
         (flow.cuda, "CUDAGraph", "second call"),
         (flow.hub, "load_state_dict_from_url", "flow.load"),
@@ -31,7 +31,7 @@ def test_refused_name_suggests_an_alternative(room, name, hint):
 
 
 def test_attributes_of_tensors_and_modules():
-    for owner, name, hint in ((flow.ones(2), "to_sparse_csr", "dense"), (flow.ones(2), "offload", "memory of a GPU")):
+    for owner, name, hint in ((flow.ones(2), "to_mkldnn", "to_dense"), (flow.ones(2), "offload", "memory of a GPU")):
         with pytest.raises(AttributeError) as caught:
             getattr(owner, name)
         assert hint in attribute_hint(caught.value)

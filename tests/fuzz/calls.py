@@ -780,6 +780,10 @@ REASONS = {  # a reason not to call -> the public names
         nn.utils.clip_grad_norm nn.utils.clip_grads_with_norm_""",
     "of several ranks: tests/distributed": """virtual_ranks placement Tensor.placement Tensor.sbp Tensor.to_global
         Tensor.global_to_global Tensor.to_local""",
+    "sparse tensors: tests/core/test_sparse_torch.py": """sparse_coo_tensor spmm sparse.mm sparse.addmm sparse.sum
+        sparse.softmax sparse.log_softmax sparse_coo Tensor.to_sparse Tensor.to_sparse_coo Tensor.to_dense
+        Tensor.coalesce Tensor.is_coalesced Tensor.sparse_mask Tensor.sparse_dim Tensor.dense_dim Tensor.indices
+        Tensor.values""",
     "reads or writes what is no tensor": "load load_graph save from_dlpack frombuffer",
     ONEFLOW: """nn.CombinedMarginLoss F.combined_margin_loss F.sparse_softmax_cross_entropy nn.QuickGELU nn.SquareReLU
         F.quick_gelu F.square_relu quick_gelu square_relu gelu mish silu softplus softsign F.cdist Tensor.gelu

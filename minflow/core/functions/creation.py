@@ -23,6 +23,7 @@ from ..functionalize import Alias, external_users_of, version_counter_of
 from ..host import HostArray, host_array, python_number
 from ..infer import check_memory
 from ..kernels import kernel
+from ..methods.sparse import SparseMethods
 from ..mode import MODE
 from ..ops import shape as s
 from ..ops.rules import broadcast_shape
@@ -31,6 +32,7 @@ from ..spec import Device, Spec, as_dtype, cpu, default_dtype, int64, spec_of
 from ..tensor import Size, Tensor
 from .arguments import common_shape, integer
 from .fill import as_leaf, copy_of, empty_of, finish, full_of, ones_of, place_like, place_of, size_of, zeros_of
+from .sparse import SPARSE_TYPES, as_sparse
 from .windows import evenly_spaced
 
 if TYPE_CHECKING:
@@ -631,3 +633,29 @@ def randint_like(
     dtype = input.dtype if dtype is None else as_dtype(dtype)
     place = place_like(input, device, placement, sbp)
     return finish(F.randint_of(input.shape, low, high, dtype, generator, place), place, requires_grad)
+
+
+# ---- the class of sparse tensors -------------------------------------------------------------------------------------
+
+DENSE_DATA: Any = vars(Tensor)["data"]
+
+
+class SparseTensor(SparseMethods, Tensor):
+    """A tensor stored dense that remembers which elements were specified; `flow.sparse_coo_tensor` makes one."""
+
+    @property
+    def data(self) -> Tensor:
+        """The same storage, outside the tape; it is sparse, too."""
+        return self._like(DENSE_DATA.__get__(self), lambda values: values.detach())
+
+    @data.setter
+    def data(self, other: Tensor) -> None:
+        """Use the storage and the specified elements of another tensor from now on."""
+        DENSE_DATA.__set__(self, other)
+        if other.is_sparse:
+            as_sparse(self, other.coo.indices, other.coo.values)
+        else:
+            self.__class__ = Tensor  # type: ignore[assignment]  # on purpose
+
+
+SPARSE_TYPES.append(SparseTensor)

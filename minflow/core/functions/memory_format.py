@@ -12,7 +12,7 @@ from ..source_location import fail
 
 
 class Layout:
-    """`flow.strided`, the layout of every tensor."""
+    """`flow.strided`, the layout of every dense tensor, and `flow.sparse_coo`."""
 
     def __init__(self, name: str):
         self.name = name
@@ -30,7 +30,7 @@ class memory_format(Layout):
     """`flow.channels_last` and the others."""
 
 
-strided = Layout("strided")
+strided, sparse_coo = Layout("strided"), Layout("sparse_coo")
 contiguous_format, preserve_format = memory_format("contiguous_format"), memory_format("preserve_format")
 channels_last, channels_last_3d = memory_format("channels_last"), memory_format("channels_last_3d")
 CHANNELS_LAST_NDIM = {channels_last: 4, channels_last_3d: 5}  # the number of axes

@@ -16,7 +16,10 @@ def rows(names: str, why: str, namespace: str = "") -> dict[str, str]:
 
 
 REASON_GLOBAL = "x.to_global(placement, sbp) and module.to_global(placement, sbp) split tensors over ranks"
-REASON_SPARSE = "tensors are dense: x.nonzero() and flow.gather say which numbers are meant, index_add puts them back"
+REASON_SPARSE = "flow.sparse has mm, addmm, sum and softmax; other functions take x.to_dense()"
+REASON_LAYOUT = (
+    "sparse tensors have the layout COO: flow.sparse_coo_tensor(flow.stack([row, col]), values, size), x.to_sparse()"
+)
 REASON_QUANTIZED = (
     "numbers are not quantized: x.half() stores less, nn.Module and autograd.Function can round by a scale"
 )
@@ -66,11 +69,14 @@ REFUSED: dict[str, str] = {
            REASON_QUANTIZED),
     **rows("dequantize int_repr q_scale q_zero_point q_per_channel_* qscheme is_quantized",
            REASON_QUANTIZED, "Tensor."),
-    **rows("sparse sparse.* sparse_* sspmm sspaddmm hspmm smm dsmm", REASON_SPARSE),
-    **rows("to_sparse* sparse_* to_dense to_mkldnn coalesce is_coalesced _indices _values crow_indices "
-           "col_indices ccol_indices row_indices sspaddmm smm is_sparse_csr", REASON_SPARSE, "Tensor."),
-    **rows("spmm saddmm hsmm", REASON_SPARSE),
-    **rows("resize_as_sparse_ dense_dim indices values sparse_dim", REASON_SPARSE, "Tensor."),
+    **rows("sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor "
+           "sparse_csr sparse_csc sparse_bsr sparse_bsc", REASON_LAYOUT),
+    **rows("hspmm smm dsmm sspmm sspaddmm hsmm saddmm", "flow.sparse.mm and flow.sparse.addmm, then x.to_sparse()"),
+    **rows("sampled_addmm spsolve spdiags *Semi* *semi_structured* check_sparse_tensor_invariants as_sparse_gradcheck",
+           REASON_SPARSE, "sparse."),
+    **rows("to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc crow_indices col_indices ccol_indices row_indices",
+           REASON_LAYOUT, "Tensor."),
+    **rows("to_mkldnn sspaddmm smm sparse_resize_* resize_as_sparse_", REASON_SPARSE, "Tensor."),
     **rows("SparseAdam", "optim.Adam: gradients are dense", "optim."),
     # functions with a substitute of another name
     **rows("cholesky_ex inv_ex lu_factor_ex solve_ex", "the function without _ex, which raises flow.LinAlgError",
@@ -105,7 +111,7 @@ REFUSED: dict[str, str] = {
     **rows("ExternalStream nvtx nvtx.* profiler", "flow.cuda.Stream and Event; graph.profile measures", "cuda."),
     **rows("Stream Event", "flow.cuda.Stream and flow.cuda.Event, on a GPU"),
     **rows("comm comm.* nccl nccl.*", "flow.distributed and flow.comm", "cuda."),
-    **rows("sparse sparse.*", REASON_SPARSE, "cuda."),
+    **rows("sparse sparse.*", 'flow.sparse_coo_tensor(indices, values, size, device="cuda")', "cuda."),
     **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),
     # vision
     **rows("AugMix ElasticTransform LinearTransformation functional.elastic_transform",

@@ -36,7 +36,7 @@ class Storage:
     is_mps = property(lambda self: False, doc="False: Apple's GPUs are not used.")
     is_nested = property(lambda self: False, doc="False: all rows have the same length.")
     is_quantized = property(lambda self: False, doc="False: elements are not quantized.")
-    is_sparse_csr = property(lambda self: False, doc="False: all tensors are dense.")
+    is_sparse_csr = property(lambda self: False, doc="False: sparse tensors have the layout COO.")
     is_xpu = property(lambda self: False, doc="False: Intel's GPUs are not used.")
     retains_grad = property(lambda self: self.grad_owner().retains is not None, doc="True after `retain_grad()`.")
 

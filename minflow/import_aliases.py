@@ -61,7 +61,8 @@ MERGED = {
         mixture_same_family multinomial multivariate_normal one_hot_categorical poisson studentT
         transformed_distribution uniform""".split()},
     "nn.modules": ("nn",), "nn.optimizer": ("optim",), "nn.optimizer.lr_scheduler": ("optim.lr_scheduler",),
-    "_C": ("nn.functional", "", "linalg"), "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
+    "_C": ("compat.functional_api.reordered", "compat.functional_api.fused", "nn.functional", "", "linalg"),
+    "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
     "_oneflow_internal": ("", "nn.functional"), "_utils": ("",), "functional": ("",), "storage": ("",),
     "autograd.variable": ("autograd",), "cuda.amp.autocast_mode": ("amp",), "cuda.amp.grad_scaler": ("amp",),
     "compatible": ("",), "framework": ("",), "framework.tensor": ("",), "framework.dtype": ("",),
@@ -71,7 +72,6 @@ MERGED = {
 NAME_ALIASES = {
     "_BatchNorm": "nn.modules.norm.BatchNorm", "_NormBase": "nn.modules.norm.BatchNorm",
     "_InstanceNorm": "nn.modules.instance_norm.InstanceNorm",
-    "binary_cross_entropy_with_logits_loss": "nn.functional.binary_cross_entropy_with_logits",
     "_Loss": "nn.modules.loss.Loss", "_WeightedLoss": "nn.modules.loss.WeightedLoss",
     **{name: f"nn.modules.utils.{name}" for name in "_ntuple _single _pair _triple _quadruple".split()},
 }  # fmt: skip

@@ -157,6 +157,7 @@ ROOMS = {
     "deploy": ["core", "compiler", "nn", "optim", "io", "job", "introspection.graph.listing"],
     "onnx": ["core", "compiler", "views", "nn", "io", "deploy", "introspection.graph.explore"],
     "distributions": ["core"],
+    "compat.functional_api": ["core", "nn", "job", "linalg"],
     "compat": ["core", "nn", "distributed", "compat.namespaces"],
     "distributed.launch": ["core", "distributed", "compat.names"],
     # Public namespaces of one screen each: `flow.amp`, `flow.autograd`, ...

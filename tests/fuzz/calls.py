@@ -786,7 +786,7 @@ REASONS = {  # a reason not to call -> the public names
         Tensor.values""",
     "reads or writes what is no tensor": "load load_graph save from_dlpack frombuffer",
     ONEFLOW: """nn.CombinedMarginLoss F.combined_margin_loss F.sparse_softmax_cross_entropy nn.QuickGELU nn.SquareReLU
-        F.quick_gelu F.square_relu quick_gelu square_relu gelu mish silu softplus softsign F.cdist Tensor.gelu
+        F.depend F.quick_gelu F.square_relu quick_gelu square_relu gelu mish silu softplus softsign F.cdist Tensor.gelu
         Tensor.quick_gelu Tensor.square_relu Tensor.mish Tensor.silu Tensor.softplus Tensor.softsign Tensor.selu
         Tensor.celu Tensor.is_global Tensor.is_lazy Tensor.is_local Tensor.local_to_global optim.LAMB
         lr_scheduler.CosineDecayLR lr_scheduler.WarmupLR lr_scheduler.WarmUpLR """

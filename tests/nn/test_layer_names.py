@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
-from minflow import nn
+from minflow import DTypeError, nn
 from tests.graphs import Training, eager_steps
 
 F = nn.functional
@@ -239,3 +239,10 @@ def test_distances_do_not_materialize_all_differences():
     want = np.linalg.norm(a.numpy()[:, None] - b.numpy(), axis=-1)
     assert np.allclose(flow.cdist(a, b).numpy(), want, atol=1e-6)
     assert np.allclose(flow.pdist(a[:3]).tolist(), flow.cdist(a[:3], a[:3])[[0, 0, 1], [1, 2, 2]].tolist())
+
+
+def test_depend():
+    x, y = flow.ones(2), flow.zeros(3)
+    assert F.depend(x, y) is x and F.depend(x, [y, x]) is x
+    with pytest.raises(DTypeError, match="depend"):
+        F.depend(x, [y, 3])

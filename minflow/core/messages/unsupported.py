@@ -116,6 +116,8 @@ REFUSED: dict[str, str] = {
     # vision
     **rows("AugMix ElasticTransform LinearTransformation functional.elastic_transform",
            "RandAugment, RandomPerspective; transforms.Lambda with a function of your own", "vision.transforms."),
+    **rows("fused_* grouped_* one_embedding_* *_grad", "other functions, which the compiler fuses; "
+           "backward() computes gradients", "_C."),
     **rows("v2 v2.* tv_tensors", "the same names are in vision.transforms; v2.ToImage() and v2.ToDtype(flow.float32, "
            "scale=True) together are ToTensor()", "vision.transforms."),
     **rows("KMNIST EMNIST QMNIST USPS SVHN STL10 ImageNet CelebA LSUN Places365 Cityscapes Coco* VOC* Caltech* Food101 "

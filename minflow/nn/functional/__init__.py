@@ -134,7 +134,7 @@ from .pooling_1d_3d import (
     max_pool1d as max_pool1d,
     max_pool3d as max_pool3d,
 )
-from .shape import normalize as normalize, pad as pad
+from .shape import depend as depend, normalize as normalize, pad as pad
 from .unfold_fold import (
     channel_shuffle as channel_shuffle,
     fold as fold,

@@ -1,4 +1,4 @@
-"""pad and normalize. Read next: `../../core/ops/padding.py` for the modes that repeat the input."""
+"""pad, normalize and depend. Read next: `../../core/ops/padding.py` for the modes that repeat the input."""
 
 from __future__ import annotations
 
@@ -68,3 +68,14 @@ def normalize(input: Tensor, p: float = 2.0, dim: int | tuple[int, ...] = 1, eps
     check_tensor("normalize", input)
     axes = normalize_axes(dim, input)
     return distance.normalize(input, p=norm_order(p), axes=axes, eps=float(eps))
+
+
+def depend(input: Tensor, depends: Tensor | Sequence[Tensor]) -> Tensor:
+    """Return the input itself, as OneFlow's function that orders it after the tensors `depends`.
+
+    Eager code runs in program order. A graph needs no such order: its ops have no side effects, and its writes to
+    parameters and buffers always run, in program order.
+    """
+    for tensor in (input, *(depends if isinstance(depends, list | tuple) else [depends])):
+        check_tensor("depend", tensor)
+    return input

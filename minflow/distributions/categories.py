@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..core import functions as F
 from ..core.base.errors import ShapeError
 from ..core.functions.arguments import to
-from ..core.functions.creation import arange, eye
+from ..core.functions.creation import arange, broadcast_shapes, eye
+from ..core.grad.modes import no_grad
 from ..core.source_location import fail
 from ..core.spec import finfo, int64
 from ..core.tensor import Tensor
@@ -28,8 +29,12 @@ class Categorical(Distribution):
             fail(ShapeError, what, "the last axis is that of the classes", weights=x)
         super().__init__(x.shape[:-1], (), validate_args)
         if self.by_probs:
-            self.require("probs", x, (x >= 0) & (x.sum(-1, keepdim=True) > 0), ">= 0, and not all 0")
-        self.parameter = x / x.sum(-1, keepdim=True) if self.by_probs else x - F.logsumexp(x, -1, keepdim=True)
+            total = x.sum(-1, keepdim=True)
+            if self.validate:
+                self.require("probs", x, (x >= 0) & (total > 0), ">= 0, and not all 0")
+            self.parameter = x / total
+        else:
+            self.parameter = x - F.logsumexp(x, -1, keepdim=True)
         self._num_events = x.shape[-1]
 
     @property
@@ -40,7 +45,12 @@ class Categorical(Distribution):
     def support(self):  # type: ignore[override]
         """Description of the possible values, and a function that tests for them."""
         n = self._num_events
-        return f"a class from 0 to {n - 1}", lambda self, value: (value >= 0) & (value < n) & (value == F.floor(value))
+
+        def is_class(self, value: Tensor) -> Tensor:
+            inside = (value >= 0) & (value < n)
+            return inside & (value == F.floor(value)) if value.spec.dtype.floating else inside
+
+        return f"a class from 0 to {n - 1}", is_class
 
     @property
     def probs(self) -> Tensor:
@@ -83,18 +93,22 @@ class Categorical(Distribution):
         count = 1
         for n in shape:
             count *= n
-        rows = self.probs.detach().reshape(-1, self._num_events)
-        drawn = F.multinomial(rows, count, True) if count else rows[:, :0].long()
-        return drawn.T.reshape(*shape, *self.batch_shape)
+        with no_grad():
+            rows = self.probs.reshape(-1, self._num_events)
+            drawn = F.multinomial(rows, count, True) if count else rows[:, :0].long()
+            return (drawn.T if count > 1 else drawn).reshape(*shape, *self.batch_shape)
 
     def sample(self, sample_shape=()) -> Tensor:
         return self.classes(sample_shape)
 
     def log_prob(self, value) -> Tensor:
         value = to(self.validate_value(value), int64)
-        shape = F.broadcast_tensors(value, self.parameter[..., 0])[0].shape
-        logits = self.logits.expand(*shape, self._num_events)
-        return F.gather(logits, -1, value.expand(*shape).unsqueeze(-1)).squeeze(-1)
+        shape, logits = broadcast_shapes(value.shape, self.batch_shape), self.logits
+        if value.shape != shape:
+            value = value.expand(*shape)
+        if logits.shape != (*shape, self._num_events):
+            logits = logits.expand(*shape, self._num_events)
+        return F.gather(logits, -1, value.unsqueeze(-1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
         logits = self.logits.clamp(min=finfo(self.parameter.dtype).min)  # 0 * log(0) is 0

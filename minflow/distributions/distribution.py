@@ -31,7 +31,8 @@ def broadcast_parameters(*values) -> list[Tensor]:
     device = next((x.spec.device for x in values if is_tensor(x)), cpu)
     placed = next((x for x in values if is_tensor(x) and x.is_global), None)
     beside = [x if is_tensor(x) else on_ranks_of(placed, ensure_tensor(x).to(device)) for x in values]
-    return list(F.broadcast_tensors(*[to(x, dtype) for x in beside]))
+    converted = [to(x, dtype) for x in beside]
+    return converted if len(converted) == 1 else list(F.broadcast_tensors(*converted))
 
 
 def on_ranks_of(like: Tensor | None, x: Tensor) -> Tensor:

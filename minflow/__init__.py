@@ -624,6 +624,7 @@ if _TYPE_CHECKING:
     from . import data, distributed, fft, func, library, models, onnx, sparse, special, typing, utils, vision
     from . import testing
     from .compat.namespaces import accelerator, backends, comm, jit
+    from .core.grad.registered import ops
 
 # Modules that many programs do not need: imported on first use. _LAZY_COMPAT is for programs for GPUs and clusters.
 _LAZY = (
@@ -641,7 +642,7 @@ _LAZY = (
     "utils",
     "vision",
 )
-_LAZY_COMPAT = ("accelerator", "backends", "comm", "jit", "testing")
+_LAZY_COMPAT = ("accelerator", "backends", "comm", "jit", "ops", "testing")
 # In-place functions: each calls the method of its name.
 _IN_PLACE = """abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ atanh_
     clamp_ clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_

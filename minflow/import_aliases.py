@@ -28,6 +28,7 @@ ALIASES = {
         types version""".split()},
     **{f"backends.{name}": f"compat.namespaces.backends:{name}"
        for name in "cuda cudnn mkl mkldnn mps openmp opt_einsum".split()},
+    "ops": "core.grad.registered:ops",
     "__config__": "compat.namespaces.config", "xpu": "compat.namespaces.mps",
     "utils.model_zoo": "compat.namespaces.hub",
     "autograd.function": "core.grad.function", "autograd.functional": "core.grad.functional",

@@ -1,4 +1,5 @@
-"""Custom ops (`flow.library.custom_op`), which run eagerly, in an nn.Graph and in a job function.
+"""Custom ops (`flow.library.custom_op`), which run eagerly, in an nn.Graph and in a job function: array code with a
+shape rule, or PyTorch's form, functions of tensors (`core/grad/registered.py`).
 
     @flow.library.custom_op("softclip(x; beta)", vjp=lambda g, x, beta: g * (x * beta).sigmoid())
     def softclip(xp, x, beta):
@@ -11,14 +12,23 @@ Read next: `core/op.py`; `docs/custom-operators.md` is a tutorial.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from .core.base.errors import GradError, OutOfRangeError, ShapeError
+from .core.grad.registered import (
+    Library as Library,
+    define_operator as define,
+    impl as impl,
+    register_autograd as register_autograd,
+    register_fake as register_fake,
+    register_kernel as register_kernel,
+    registered_op,
+)
 from .core.kernels import kernel
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.mode import bump_mutations
-from .core.op import OPS, Op, define
+from .core.op import OPS, Op, define as define_op
 from .core.ops.rules import same_spec
 from .core.source_location import fail, here
 from .core.spec import Spec as Spec
@@ -33,7 +43,11 @@ def custom_op(
     doc: str = "",
     *,
     version: int = 1,
-) -> Callable[[Callable], Op]:
+    mutates_args: str | Iterable[str] | None = None,
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+    tags: Any = (),
+) -> Callable[[Callable], Any]:
     """Turn the decorated array function into an op with a shape rule and a gradient.
 
     The decorated function gets `xp` (numpy, or cupy on a GPU), the arrays and the attributes. It returns new arrays of
@@ -45,10 +59,20 @@ def custom_op(
     values: `g` (the gradient of the result), inputs, attributes, `out`. It computes on tensors, so it has a gradient.
     version: at least 1, stored in saved graphs; increase it when the same call gives other results than before.
 
+    With `mutates_args`, as in PyTorch, the signature is a name such as `"mylib::scale"`, the decorated function takes
+    and returns tensors, and the result has `register_autograd(backward, setup_context=...)`, `register_kernel` and
+    `register_fake`. mutates_args: the names of the inputs that it writes in place.  device_types: "cpu", "cuda" or
+    several; None for all.  schema and tags are accepted without effect: Python's signature is used.
+
     Raises ShapeError if minflow has an op of this name, and in a call whose arrays differ from the inferred specs;
     OutOfRangeError for a version below 1. Redefining a name replaces the op; compiled graphs and jobs keep the old one.
     """
+    if mutates_args is not None:
+        return registered_op(signature, mutates_args, device_types, infer)
     name = signature.partition("(")[0].strip()
+    if "::" in name:
+        what = f"custom op: {name!r} is a name of PyTorch's form, which needs mutates_args"
+        fail(ShapeError, what, f"custom_op({name!r}, mutates_args=()) for a function that writes none of its inputs")
     if "(" not in signature or not name.isidentifier():
         raise ShapeError(
             "custom op: the signature must have the form name(inputs; attributes)",
@@ -68,7 +92,7 @@ def custom_op(
             fail(OutOfRangeError, what, "version=2", version=version)
         old = OPS.pop(name, None)
         try:
-            op = define(
+            op = define_op(
                 signature,
                 infer or first_input_spec,
                 vjp,
@@ -137,5 +161,17 @@ def spec_of_array(array: Any) -> Any:
     return spec_of(array) if hasattr(array, "dtype") else type(array)
 
 
-__all__ = ["Spec", "custom_op"]
+impl_abstract = register_fake  # PyTorch's older name
+
+__all__ = [
+    "Library",
+    "Spec",
+    "custom_op",
+    "define",
+    "impl",
+    "impl_abstract",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+]
 __getattr__ = _name_hints("flow.library", globals())

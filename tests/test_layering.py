@@ -62,6 +62,7 @@ CORE = [
     "grad.hooks",
     "autograd",
     "grad.function",
+    "grad.registered",
     "grad.gradcheck",
     "messages.printing",
     "arrays",

@@ -42,7 +42,8 @@ def test_documentation_example_runs(capsys):
     names = {}
     for block in re.findall(r"```python\n(.*?)```", LESSON.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, "custom-operators.md", "exec"), names)
-    grad, graph, job = capsys.readouterr().out.strip().split("\n")
+    grad, graph, job, registered = capsys.readouterr().out.strip().split("\n")
+    assert registered == "tensor([ 3., 12.], dtype=minflow.float32)"
     assert grad == "tensor([0.1192, 0.5000, 1.0000], dtype=minflow.float32)"
     assert [float(x) for x in re.findall(r"\d+\.\d+", graph.partition("]")[0])] == [0.0635, 0.3466, 50.0]
     assert np.allclose([float(x) for x in job.strip("[]").split()], [0.0634640, 0.3465736, 50], rtol=1e-5)
@@ -160,3 +161,63 @@ def test_backward_without_gradient_rule_is_an_error():
 
     with pytest.raises(flow.MinflowError, match="require"):
         op(flow.ones(2, requires_grad=True)).sum().backward()
+
+
+# ---- functions of tensors, PyTorch's form ----------------------------------------------------------------------------
+
+
+def scaled(name="tests::scaled", **options):
+    @flow.library.custom_op(name, mutates_args=(), **options)
+    def scaled(x: flow.Tensor, by: float = 2.0) -> flow.Tensor:
+        return x * by
+
+    return scaled
+
+
+def test_registered_operator_in_every_mode():
+    scale = scaled()
+    scale.register_autograd(lambda ctx, g: (g * 7, None))
+
+    class Apply(flow.nn.Graph):
+        def build(self, x):
+            return scale(x, by=3.0)
+
+    x = flow.tensor([1.0, 2.0], requires_grad=True)
+    assert Apply()(x).tolist() == [3, 6] == scale(x, by=3.0).tolist() and flow.ops.tests.scaled is scale
+    scale(x).sum().backward()
+    assert x.grad.tolist() == [7, 7]
+    scale.register_kernel("cpu", lambda x, by: x * by + 1)
+    assert scale(x.detach()).tolist() == [3, 5]
+
+
+W = flow.ones(1, requires_grad=True)
+WRONG_OPERATORS = {
+    "no name": (lambda: scaled("scaled"), flow.OutOfRangeError, "(?s)'scaled' is not the name.*mylib::scale"),
+    "no mutates_args": (lambda: flow.library.custom_op("a::b"), flow.ShapeError, "needs mutates_args"),
+    "unknown": (lambda: flow.ops.nowhere.relu, flow.MissingNameError, r"no library 'nowhere'"),
+    "unknown operator": (lambda: flow.library.register_fake("tests::no"), flow.MissingNameError, "no operator 'tests"),
+    "no device": (lambda: scaled(device_types="cuda")(flow.ones(1)), flow.DeviceError, r"(?s)device cpu.*kernel"),
+    "no gradient": (lambda: scaled()(W).sum().backward(), flow.GradError, "register_autograd"),
+    "in place": (
+        lambda: flow.library.custom_op("tests::w", lambda x: None, mutates_args="x").register_autograd(print),
+        flow.GradError,
+        "writes its inputs in place",
+    ),
+    "kernel of a gradient": (
+        lambda: flow.library.impl(scaled().name, "Autograd", print), flow.GradError, "cannot be a function for autograd"
+    ),
+    "refused": (lambda: flow.library.opcheck, flow.MissingNameError, "autograd.gradcheck tests a gradient"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call, kind, said", WRONG_OPERATORS.values(), ids=WRONG_OPERATORS)
+def test_wrong_operators(call, kind, said):
+    with pytest.raises(kind, match=said):
+        call()
+
+
+def test_number_of_gradients():
+    scale = scaled()
+    scale.register_autograd(lambda ctx, g: (g, None, None))
+    with pytest.raises(flow.GradError, match="returned 3 gradients for 2 inputs"):
+        scale(flow.ones(1).requires_grad_()).sum().backward()

@@ -185,7 +185,80 @@ def copied_step(lib):
     return layer.weight
 
 
+def operators_with_gradients(lib):
+    @lib.library.custom_op("points::power", mutates_args=())
+    def power(x: lib.Tensor, n: float = 2.0, *, scale: float = 1.0) -> lib.Tensor:
+        return lib.from_numpy(x.detach().numpy() ** n * scale)
+
+    @power.register_fake
+    def _(x, n=2.0, *, scale=1.0):
+        return lib.empty_like(x)
+
+    def setup(ctx, inputs, keyword_only_inputs, output):
+        x, ctx.n = inputs
+        ctx.scale, ctx.flags = keyword_only_inputs["scale"], ctx.needs_input_grad
+        ctx.save_for_backward(x)
+
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * ctx.scale * ctx.n * x ** (ctx.n - 1), None
+
+    power.register_autograd(backward, setup_context=setup)
+    x = batch(lib, 3).requires_grad_()
+    out = power(x, n=3.0, scale=2.0)
+    out.sum().backward()
+    (first,) = lib.autograd.grad(lib.ops.points.power(x).sum(), x, create_graph=True)
+    (second,) = lib.autograd.grad(first.sum(), x)
+    return out, x.grad, first, second, lib.ops.points.power.default(x.detach())
+
+
+def operators_of_lists(lib):
+    @lib.library.custom_op("points::join", mutates_args=())
+    def join(parts: list[lib.Tensor], other: lib.Tensor) -> tuple[lib.Tensor, lib.Tensor]:
+        return lib.stack([p + other for p in parts]).sum(0), other * 2
+
+    lib.library.register_autograd("points::join", lambda ctx, a, b: ([a, a * 2], a * 3 + b))
+    xs = [batch(lib, 2).requires_grad_(), batch(lib, 2), batch(lib, 2).requires_grad_()]
+    one, two = join(xs[:2], xs[2])
+    (one * 2 + two).sum().backward()
+    return one, two, xs[0].grad, xs[2].grad
+
+
+def operators_in_place(lib):
+    @lib.library.custom_op("points::double_", mutates_args={"x"})
+    def double_(x: lib.Tensor) -> None:
+        x.mul_(2)
+
+    x = batch(lib, 3)
+    return double_(x), x
+
+
+def defined_operators(lib):
+    lib.library.define("points2::quad", "(Tensor x) -> Tensor")
+    lib.library.impl("points2::quad", "cpu", lambda x: x * 4)
+    library = lib.library.Library("points3", "DEF")
+    library.define("triple(Tensor x) -> Tensor")
+    library.impl("triple", lambda x: x * 3, "CPU")
+    return lib.ops.points2.quad(batch(lib, 2)), lib.ops.points3.triple(batch(lib, 2))
+
+
+def operator_without_gradient(lib):
+    @lib.library.custom_op("points::plain", mutates_args=(), device_types="cpu")
+    def plain(x: lib.Tensor) -> lib.Tensor:
+        return x * 2
+
+    out = plain(batch(lib, 2).requires_grad_())
+    with pytest.raises(RuntimeError):
+        out.sum().backward()
+    return out.requires_grad, out
+
+
 PROGRAMS = [
+    operators_with_gradients,
+    operators_of_lists,
+    operators_in_place,
+    defined_operators,
+    operator_without_gradient,
     hidden_layers,
     optimizer_of_lazy_layers,
     step_before_the_first_call,

@@ -104,6 +104,10 @@ REFUSED: dict[str, str] = {
            "nn.utils."),
     **rows("register_module_backward_hook", "register_module_full_backward_hook(hook), the hook of all modules today",
            "nn.modules.module."),
+    **rows("triton_op wrap_triton register_vmap register_torch_dispatch register_autocast opcheck get_ctx infer_schema "
+           "fallthrough_kernel get_kernel",
+           "custom_op, register_autograd, register_kernel and register_fake; autograd.gradcheck tests a gradient",
+           "library."),
     # other devices
     **rows("offload load is_offloaded", REASON_OFFLOAD, "Tensor."),
     **rows("offload load", REASON_OFFLOAD, "nn.Module."),
@@ -149,7 +153,7 @@ REFUSED: dict[str, str] = {
            REASON_DOWNLOAD, "hub."),
     **rows("profiler profiler.* autograd.profiler autograd.profiler.* utils.bottleneck",
            "graph.profile() of an nn.Graph, flow.timeline() of jobs; cProfile for Python's own time"),
-    **rows("utils.cpp_extension utils.cpp_extension.* utils.ffi utils.hipify* classes classes.* ops ops.*",
+    **rows("utils.cpp_extension utils.cpp_extension.* utils.ffi utils.hipify* classes classes.*",
            "flow.library.custom_op: an operation in Python with its gradient, in eager code, graphs and jobs"),
     **rows("utils.mobile_optimizer utils.bundled_inputs _dynamo _dynamo.* _inductor _inductor.*",
            "flow.compile gives the model back; nn.Graph compiles"),

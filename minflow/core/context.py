@@ -59,6 +59,7 @@ class Context:
 CONTEXTS: weakref.WeakValueDictionary[int, Context] = weakref.WeakValueDictionary()  # all of this process, by id
 PROCESS_CONTEXT = Context()  # of every thread that has not entered another one
 CURRENT: ContextVar[Context | None] = ContextVar("context", default=None)
+SUBMIT: list[Callable[..., Any]] = []  # job/ fills it with the function behind `graph.submit`
 WORLD: list[Callable[[], Any]] = []  # distributed/ fills it with `world.world`
 VIRTUAL: list[Context] = []  # the Contexts of virtual ranks, while they are open
 

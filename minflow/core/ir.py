@@ -171,8 +171,9 @@ class VersionCounter:
 class ExternalUsers:
     """Users of a storage other than the program that calls ops.
 
-    order: None, or an object whose `before_write(users)` returns when no step in flight reads the storage
-    (`job/queue/ordering.py`).  lent: True if NumPy or another library shares the memory: its writes cannot be seen.
+    order: None, or an object whose `before_write(users)` returns when no step in flight uses the storage, and
+    `before_read(users)` when none writes it (`job/queue/ordering.py`).  lent: True if NumPy or another library shares
+    the memory: its writes cannot be seen.
     """
 
     __slots__ = ("order", "lent")

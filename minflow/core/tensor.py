@@ -33,6 +33,7 @@ from .functions.memory_format import Layout, strided, view_in_format
 from .functions.tensor_types import data_or_shape, parse_type, type_of
 from .grad.hooks import Handle, hook_on, post_accumulate_on
 from .host import HostArray, HostScalar, host_array
+from .in_flight import before_read
 from .ir import LEAF, Source, Value, VersionCounter
 from .messages import printing
 from .messages.no_gradient import record_read
@@ -670,7 +671,10 @@ def from_numbers(place: Place, first: Any, *rest: Any) -> Tensor:
 
 
 def note_read(tensor: Tensor, verb: str) -> None:
-    """Note a read by the method `verb` in a trace. Raises TraceError for a symbolic tensor."""
+    """Note a read by the method `verb` in a trace; wait for the steps in flight that write the tensor. Raises
+    TraceError for a symbolic tensor.
+    """
+    before_read(tensor)
     if tensor.array is None:
         refuse_symbolic((tensor,))
         what = f"{verb}() reads the elements of a symbolic tensor, which has none while a graph is built"

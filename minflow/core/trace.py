@@ -32,6 +32,7 @@ from .functionalize import (
 from .functions.creation import as_tensor
 from .grad.hooks import hooks_known
 from .host import HostArray, HostScalar, host_array
+from .in_flight import next_draw
 from .infer import GLOBAL, infer
 from .ir import CONSTANT, INPUT, NUMBERS, STATE, Graph, Node, Source, Value, outputs_of, where_text
 from .kernels import DECOMPOSED
@@ -255,7 +256,7 @@ class Trace(Mode):
         """(State with the key and the first counter, which is read at each call; offset of this draw, an attr)."""
         if generator not in self.draws:
             entry = self.draws[generator] = [0, None]
-            entry[1] = self.state(host_array((0, 0), "int64"), read=lambda: generator.draw(entry[0]))
+            entry[1] = self.state(host_array((0, 0), "int64"), read=lambda: next_draw(generator, entry[0]))
         entry = self.draws[generator]
         entry[0] += 1
         return entry[1], entry[0] - 1

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..core.base import legacy_dispatch
+from ..core.context import SUBMIT
 from ..core.messages import suggestions
 
 FLOW = suggestions.by_module({
@@ -98,6 +99,13 @@ def find_overload(name: str, args: tuple, kwargs: Mapping[str, Any]) -> Callable
     return legacy_meaning(name, args, kwargs)
 
 
-legacy_dispatch.RESOLVERS[:] = [find_overload]
+def submit_graph(graph: Any, args: tuple, kwargs: dict) -> Any:
+    """The function behind `graph.submit`."""
+    from .graphs.graph_job import GraphJob
+
+    return GraphJob(graph).call(args, kwargs)
+
+
+legacy_dispatch.RESOLVERS[:], SUBMIT[:] = [find_overload], [submit_graph]
 suggestions.LEGACY_NAMES["flow"], suggestions.LEGACY_NAMES["flow.nn"] = LazyNames(FLOW | GROUPS), LazyNames(NN)
 suggestions.REPLACEMENTS[:] = [replacement]

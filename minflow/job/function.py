@@ -24,6 +24,7 @@ from ..core.base.placement import Placement as Ranks
 from ..core.context import current_context, world
 from ..core.source_location import here, warn
 from ..core.spec import Spec, default_dtype
+from ..core.tensor import Tensor
 from ..nn.graph.key import Fingerprint
 from ..nn.graph.python_state import Variables
 from ..views.records.recorders import recorder
@@ -76,6 +77,7 @@ class Job(Display):
     compiled = property(
         lambda self: next(reversed(self.plans.values()), None), doc="The plan that was used last, or None."
     )
+    style = property(lambda self: self.signature.style, doc='"sync", "async" or "none": see `Signature`.')
     steps = property(lambda self: self.session.steps.get(self.name, 0), doc="Training steps done.")
 
     @property
@@ -146,6 +148,11 @@ class Job(Display):
         if self.signature.style == "sync":
             return step.get()
         return None if self.signature.style == "none" else step
+
+    @staticmethod
+    def argument(value: Any) -> Any:
+        """An argument of a batch, as a call of the job takes it."""
+        return value.numpy(force=True) if isinstance(value, Tensor) else value
 
     def check_rank(self) -> None:
         """Raise ContextError if the job belongs to the session of another rank."""

@@ -1,6 +1,6 @@
 """flow.start: a training loop over a loader on its own thread; the cell returns at once.
 
-    run = flow.start(train_job, loader, epochs=3, callback=show)
+    run = flow.start(train_job, loader, epochs=3, callback=show)     # or a graph
     run.pause(); run.resume(); run.stop(); run.result()
     runs = [flow.start(job, loader, own_session=True) for job in (sync_job, async_job)]  # at the same time
 
@@ -22,6 +22,7 @@ from ..core.tensor import Tensor
 from ..diagnosis.notebook import running_cell
 from ..nn.graph import Graph
 from .function import Job
+from .graphs.graph_job import GraphJob
 from .queue.records import clock
 from .queue.step import Latch, Step, Stopped, check_arity, check_timeout
 from .queue.stream import current_stream
@@ -34,7 +35,7 @@ LOOP: ContextVar[Any] = ContextVar("the run whose loader this code belongs to", 
 
 
 class Run:
-    """A loop that submits steps of a job, and its handle.
+    """A loop that submits steps of a job function or a graph, and its handle.
 
     state: "running", "paused", "stopped", "failed" or "done".  epoch: counted from 1.  steps: number of finished steps.
     values: for each step the mean of its first array, such as the loss.  times: when each step finished.  starts:
@@ -42,7 +43,7 @@ class Run:
     of its steps.  ended_by: reason of `end`, or "".  cell: the cell that started it, as of `notebook.running_cell`.
     """
 
-    def __init__(self, job: Job, loader: Iterable, epochs: int, callback: Callable | None):
+    def __init__(self, job: Job | GraphJob, loader: Iterable, epochs: int, callback: Callable | None):
         self.job, self.loader, self.epochs, self.callback = job, loader, epochs, callback
         self.stream, self.home = job.session.stream, current_context()
         self.epoch, self.steps = 0, 0
@@ -147,10 +148,10 @@ class Run:
                     self.stream.wait_for(self.resumed)  # a pause does not count as loading time
                     if self.is_ending():
                         raise Stopped
-                    args, kwargs = arguments(batch)
+                    args, kwargs = arguments(batch, self.job.argument)
                     step = self.job.submit(args, kwargs, self.on_step, self)
                     submitted += 1
-                    if self.job.signature.style == "sync":
+                    if self.job.style == "sync":
                         self.stream.wait_for(step.computed)
                         self.stream.callers.record_result(step.record)
         except Stopped:
@@ -178,7 +179,7 @@ class Run:
             self.callback(result)
 
 
-def first_array(result: Any) -> HostArray | None:
+def first_array(result: Any) -> HostArray | Tensor | None:
     while isinstance(result, list | tuple | dict):
         if not result:
             return None
@@ -186,15 +187,11 @@ def first_array(result: Any) -> HostArray | None:
     return result
 
 
-def arguments(batch: Any) -> tuple[tuple, dict]:
-    """Turn a batch into arguments of a job: a tuple or list by position, a dict by name; tensors become arrays."""
+def arguments(batch: Any, argument: Callable[[Any], Any]) -> tuple[tuple, dict]:
+    """Turn a batch into arguments of a job or graph: a tuple or list by position, a dict by name."""
     if isinstance(batch, Mapping):
-        return (), {key: array_of(value) for key, value in batch.items()}
-    return tuple([array_of(value) for value in (batch if isinstance(batch, tuple | list) else (batch,))]), {}
-
-
-def array_of(value: Any) -> Any:
-    return value.numpy(force=True) if isinstance(value, Tensor) else value
+        return (), {key: argument(value) for key, value in batch.items()}
+    return tuple([argument(value) for value in (batch if isinstance(batch, tuple | list) else (batch,))]), {}
 
 
 def with_own_session(job: Job) -> Job:
@@ -217,9 +214,10 @@ def with_own_session(job: Job) -> Job:
 
 
 def start(
-    job: Job, loader: Iterable, epochs: int = 1, callback: Callable | None = None, own_session: bool = False
+    job: Job | Graph, loader: Iterable, epochs: int = 1, callback: Callable | None = None, own_session: bool = False
 ) -> Run:
-    """Call `job` with every batch of `loader`, `epochs` times, on a new thread. Returns the Run at once.
+    """Call a job function or an nn.Graph with every batch of `loader`, `epochs` times, on a new thread. Returns the Run
+    at once.
 
     A batch is a tuple or list (the arguments), a dict (by name) or one array. callback(result) runs on the worker after
     every step. An iterator can be consumed only once: for several epochs pass a list or a DataLoader. A job that waits
@@ -228,13 +226,13 @@ def start(
     own_session: True to run a copy of the job with variables, queue and worker of its own, initialized from the current
     seed, as in another program. Several such runs neither share variables nor wait for each other.
     """
-    if isinstance(job, Graph):
-        what = "flow.start runs a job function, and this is a graph"
-        hint = "with watch(graph): around your loop, with buttons to pause and stop; or call the model in a job"
-        raise JobError(what, values={"got": f"{type(job).__name__}, an nn.Graph"}, where=here(), hint=hint)
-    if not isinstance(job, Job):
-        hint = "flow.start(train_job, loader), not train_job(...)"
-        raise JobError("flow.start runs a job function", values={"got": describe(job)}, where=here(), hint=hint)
+    if not isinstance(job, Job | Graph):
+        what, hint = "flow.start runs a job function or a graph", "flow.start(train_job, loader), not train_job(...)"
+        raise JobError(what, values={"got": describe(job)}, where=here(), hint=hint)
+    if isinstance(job, Graph) and own_session:
+        what = "a graph trains the modules that it was given, which a session of its own would share with other runs"
+        hint = "a graph of its own model for each run, without own_session"
+        raise JobError(what, values={"graph": job.name}, where=here(), hint=hint)
     if callback is not None:
         if not callable(callback):
             what = "the callback of a run is not callable"
@@ -257,7 +255,8 @@ def start(
     for old in current_stream().runs:
         if not old.done() and old.job.name == job.name and old.cell[0] == cell != "" and old.cell[1] != again:
             old.end("its cell runs again")
-    run = Run(with_own_session(job) if own_session else job, loader, epochs, callback)
+    called = GraphJob(job) if isinstance(job, Graph) else with_own_session(job) if own_session else job
+    run = Run(called, loader, epochs, callback)
     try:
         current_stream().start_run(run)
         return run

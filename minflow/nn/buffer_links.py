@@ -25,8 +25,11 @@ class BufferLink:
 
     buffers, name: the dict that holds it, and its key there. source: the state. assigned: True if build binds another
     tensor to the buffer; otherwise the graph writes it in place, or only reads it. alone: True if no other tensor of
-    the program shares the storage of the buffer's first tensor; only then can plans follow a rebinding.
+    the program shares the storage of the buffer's first tensor; only then can plans follow a rebinding. submitted: the
+    tensor that it was bound to when the step that runs was submitted, or None.
     """
+
+    submitted: Tensor | None = None
 
     def __init__(
         self, buffers: dict[str, Tensor], name: str, source: Source, assigned: bool = False, unshared: bool = True
@@ -35,8 +38,8 @@ class BufferLink:
 
     @property
     def tensor(self) -> Tensor:
-        """The tensor that the buffer is bound to now."""
-        return self.buffers[self.name]
+        """The tensor that the buffer is bound to."""
+        return self.buffers[self.name] if self.submitted is None else self.submitted
 
     def rebound(self) -> bool:
         """True if the buffer was bound to another tensor of the same spec since the last call."""

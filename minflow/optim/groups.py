@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core.base.errors import OptimError, with_article
 from ..core.host import HostScalar
+from ..core.in_flight import IN_FLIGHT, wait_for_steps
 from ..core.mode import bump_mutations
 from ..core.source_location import fail
 from ..core.tensor import Tensor
@@ -28,6 +29,8 @@ class Group(dict):
     def __setitem__(self, key: str, value: Any) -> None:
         if key not in DYNAMIC_HYPERPARAMETERS and not equal_values(self.get(key, Group), value):
             bump_mutations()
+        if IN_FLIGHT:  # they read the learning rate that they were submitted with
+            wait_for_steps()
         super().__setitem__(key, value)
 
     def __delitem__(self, key: str) -> None:

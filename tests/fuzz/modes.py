@@ -1,4 +1,4 @@
-"""Random programs in four modes: eager, as an nn.Graph, as a sync and as an async job.
+"""Random programs in five modes: eager, as an nn.Graph that is called or submitted, as a sync and as an async job.
 
 A program is data: the objects that it captures (`THINGS`), the statements of its function, and a write after each call.
 `source` prints it. Each call gives the bits of eager mode, or minflow refuses the program or warns about it. Read next:
@@ -20,7 +20,7 @@ import minflow.typing as tp
 
 from .comparison import is_our_error, place
 
-MODES = ["eager", "graph", "sync", "async"]
+MODES = ["eager", "graph", "submitted graph", "sync", "async"]
 INPUTS = np.random.default_rng(7).standard_normal((8, 4, 3)).astype("float32")
 LONG = 60  # seconds, for a result of an async job
 
@@ -46,7 +46,7 @@ class Program(NamedTuple):
 
     @property
     def modes(self) -> list[str]:
-        return MODES[:2] if self.train else MODES
+        return MODES[:3] if self.train else MODES
 
 
 def lines(text: str) -> tuple[str, ...]:
@@ -390,7 +390,7 @@ def caller(mode: str, f, trained: list | None = None):
             return done(loss.detach().numpy().copy())
 
         return step
-    if mode == "graph":
+    if mode in ("graph", "submitted graph"):
         built = f if optimizer is None else loss_of
 
         class Graph(flow.nn.Graph):
@@ -404,6 +404,8 @@ def caller(mode: str, f, trained: list | None = None):
         graph = Graph()
         if optimizer is not None:
             graph.add_optimizer(optimizer)
+        if mode == "submitted graph":
+            return lambda x: waiting(graph.submit(flow.tensor(x)), lambda result: result.numpy())
         return lambda x: done(graph(flow.tensor(x)).numpy())
     config = flow.function_config()
     config.exact(True)
@@ -421,8 +423,8 @@ def done(result):
     return lambda: result
 
 
-def waiting(step):
-    return lambda: step.get(LONG)
+def waiting(step, convert=lambda result: result):
+    return lambda: convert(step.get(LONG))
 
 
 def results(mode: str, make, train: bool = False) -> list[np.ndarray]:

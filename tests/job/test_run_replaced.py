@@ -7,7 +7,6 @@ import pytest
 
 import minflow as flow
 import minflow.typing as tp
-from minflow.core.base.errors import JobError
 
 X = np.ones((4, 3), np.float32)
 
@@ -92,12 +91,3 @@ def test_loader_that_clears_the_session_does_not_wait_for_itself(cell):
     run = flow.start(train_job(), batches())
     assert cleared.wait(4), "it waited for its own end"
     assert run.finished.wait(60) and run.state == "stopped" and run.steps == 0
-
-
-def test_a_graph_is_not_a_job():
-    class Train(flow.nn.Graph):
-        def build(self, x):
-            return x
-
-    with pytest.raises(JobError, match=r"(?s)this is a graph.*got  Train, an nn.Graph.*Try: with watch\(graph\)"):
-        flow.start(Train(), [X])

@@ -21,7 +21,22 @@ from minflow.job.session import default_session
 from tests.interrupts import Interrupter
 
 pytestmark = pytest.mark.usefixtures("clean_queue")
-FILES = {str(path) for path in Path(room.__file__).parent.glob("*.py")}
+FILES = {str(path) for folder in (".", "queue", "graphs") for path in Path(room.__file__).parent.glob(f"{folder}/*.py")}
+
+
+class CountingGraph(flow.nn.Graph):
+    """A graph whose weight is the number of its steps."""
+
+    def __init__(self):
+        super().__init__()
+        self.model = flow.nn.Linear(4, 1, bias=False)
+        flow.nn.init.zeros_(self.model.weight)
+        self.add_optimizer(flow.optim.SGD(self.model.parameters(), 1.0, maximize=True))
+
+    def build(self, x):
+        loss = self.model(x).sum()
+        loss.backward()
+        return loss
 
 
 def ended(handle):
@@ -62,6 +77,10 @@ ACTIONS = {
     "synchronize": lambda jobs, seen: (jobs["later"](ONES), flow.sync_default_session()),
     "read": lambda jobs, seen: (jobs["later"](ONES), default_session().variables["a"].numpy()),
     "start": lambda jobs, seen: run(jobs).result(),
+    "submit": lambda jobs, seen: [jobs["graph"].submit(flow.ones(4)) for _ in range(3)],
+    "submit and register": lambda jobs, seen: jobs["graph"].submit(flow.ones(4))(seen.append),
+    "wait for a submitted graph": lambda jobs, seen: (jobs["graph"].submit(flow.ones(4)), jobs["graph"](flow.ones(4))),
+    "start a graph": lambda jobs, seen: flow.start(jobs["graph"], [flow.ones(4)] * 3).result(),
     "pause": paused,
     "fail": failed,
 }
@@ -69,8 +88,8 @@ ACTIONS = {
 
 def defined():
     flow.clear_default_session()
-    jobs = {"sync": counting_job("sync", result=tp.Numpy), "later": counting_job("later")}
-    jobs["sync"](ONES), jobs["later"](ONES).get()
+    jobs = {"sync": counting_job("sync", result=tp.Numpy), "later": counting_job("later"), "graph": CountingGraph()}
+    jobs["sync"](ONES), jobs["later"](ONES).get(), jobs["graph"].submit(flow.ones(4)).get()
     flow.sync_default_session()
     return jobs
 
@@ -96,6 +115,9 @@ def check(jobs, place):
     jobs["later"](ONES)(seen.append)
     flow.sync_default_session(LONG)
     assert [loss[0] for loss in seen] == [-2 * steps - 2], place
+    graph = jobs["graph"]
+    steps = graph._steps
+    assert graph.model.weight.tolist() == [[steps] * 4] and graph(flow.ones(4)).item() == 4 * steps, place
     assert flow.jobs() == [] and not current_stream().errors and not current_stream().queue, place
 
 

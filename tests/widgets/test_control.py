@@ -37,6 +37,17 @@ def graph_loop():
     return watch(graph), lambda: graph(x), lambda: graph.model.weight.numpy().copy()
 
 
+def submitted_loop():
+    graph = Step(*model_and_optimizer())
+    return watch(graph), lambda: graph.submit(x), lambda: graph.model.weight.numpy().copy()
+
+
+def submitted_optimizer_loop():
+    model, optimizer = model_and_optimizer()
+    graph = Step(model, optimizer)
+    return watch(model, optimizer), lambda: graph.submit(x), lambda: model.weight.numpy().copy()
+
+
 def eager_loop():
     model, optimizer = model_and_optimizer()
     return watch(model, optimizer), lambda: eager_step(model, optimizer), lambda: model.weight.numpy().copy()
@@ -61,6 +72,8 @@ def added_loop():
 
 LOOPS = {
     "graph": graph_loop,
+    "submitted graph": submitted_loop,
+    "optimizer in a submitted graph": submitted_optimizer_loop,
     "eager": eager_loop,
     "optimizer in a graph": compiled_optimizer_loop,
     "sync job": lambda: job_loop(tp.Numpy),

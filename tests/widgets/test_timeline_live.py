@@ -124,6 +124,23 @@ def test_run_is_followed_to_its_end_without_a_block(front):
     assert len(front.left) == 1 and len(live.timeline) == 2
 
 
+def test_submitted_graph_is_followed(front):
+    class Doubling(flow.nn.Graph):
+        def build(self, x):
+            return x + x
+
+    graph = Doubling()
+    with watch_timeline(graph) as live:
+        for _ in range(5):
+            graph.submit(flow.ones(4))
+    assert len(live.timeline) == 5 and live.timeline.text.startswith(f"{graph.name}, async")
+    run = flow.start(graph, [flow.ones(4)] * 4)
+    live = watch_timeline(run)
+    run.result(60)
+    until(lambda: len(front.left) == 2)
+    assert len(live.timeline) == 4 and live.followed[0].mode == "async"
+
+
 def slowly(n):
     for _ in range(n):
         time.sleep(0.004)

@@ -217,6 +217,21 @@ def test_watch_a_run(front):
     assert curve.data["lr"][1].tolist()[-2:] == [0.01, 0.01]
 
 
+def test_watch_a_run_of_a_graph(front):
+    model, optimizer = model_and_optimizer()
+    schedule = flow.optim.lr_scheduler.StepLR(optimizer, 2, 0.1)
+    train, go = Step(model, optimizer, lr_sch=schedule), threading.Event()
+    run = flow.start(train, [flow.from_numpy(X)] * 3, epochs=2, callback=lambda loss: go.wait(60))
+    curve = watch(run)
+    go.set()
+    run.result(60)
+    until(lambda: front.left)
+    assert np.allclose(curve.data["lr"][1][-4:], [0.01, 0.01, 0.001, 0.001])
+    assert curve.configs[""]["optimizer"] == "SGD"
+    assert curve.data["loss"][1].tolist() == run.values and len(run.values) == 6
+    assert [m[0] for m in curve.marks()] == [3.0, 6.0] and curve.total == 6
+
+
 def test_buttons_of_a_run(front):
     go = threading.Event()
     train = job(tp.Callback[tp.Numpy])

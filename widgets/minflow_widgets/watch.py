@@ -22,6 +22,7 @@ from minflow.core.base import events
 from minflow.core.base.errors import MinflowError
 from minflow.core.base.locks import new_lock
 from minflow.job.function import Job
+from minflow.job.graphs.graph_job import GraphJob
 from minflow.job.run import Run
 from minflow.nn.graph import Graph
 from minflow.nn.module import Module
@@ -30,7 +31,7 @@ from .curve.arguments import check_name
 from .curve.feed import Feed
 from .curve.loss_curve import LossCurve
 from .sources.graph import GraphSource
-from .sources.job import JobSource, RunSource
+from .sources.job import GraphRunSource, JobSource, RunSource
 from .sources.optimizer import OptimizerSource
 from .sources.source import Source
 
@@ -111,7 +112,7 @@ def source_of(thing: Any, gradients: bool) -> Source:
     if isinstance(thing, Job):
         return JobSource(thing)
     if isinstance(thing, Run):
-        return RunSource(thing)
+        return GraphRunSource(thing) if isinstance(thing.job, GraphJob) else RunSource(thing)
     if hasattr(thing, "param_groups") and hasattr(thing, "learning_rates"):
         return OptimizerSource(thing, gradients)
     hint = "an nn.Graph, a job function, the result of flow.start, or a model and its optimizer"

@@ -23,6 +23,7 @@ from ...job.queue.records import MAX_WAITS, Record
 from ...job.queue.stream import clock, current_stream
 from ...job.run import Run
 from ...job.signature import describe
+from ...nn.graph import Graph
 from ...views.html.page import picture_bundle
 from ...views.timeline.record import (
     StepTimes,
@@ -112,16 +113,17 @@ class TimelineComparison(Displayable):
     verdict = property(lambda self: pair_verdict(self.record))
 
 
-def timeline(job: Job | Run | str | None = None, steps: int | range | None = None) -> Timeline:
+def timeline(job: Job | Graph | Run | str | None = None, steps: int | range | None = None) -> Timeline:
     """Timeline of the last steps of a job: loader, queue, compute and callback.
 
-    job: a job function, its name, or the run of `flow.start`; default: the job whose step ran last.  steps: the number
+    job: a job function, a graph that was submitted, its name, or the run of `flow.start`; default: the job whose step
+    ran last.  steps: the number
     of last steps, or a range of step numbers; default: the steps of the last loop. A picture has at most 33 steps.
     Loader time is the time in which the thread that calls the job neither waits for it nor calls it. Raises JobError if
     no step has run.
     """
-    if not isinstance(job, Job | Run | str | None):
-        what = "flow.timeline: job must be a job function, its name or a run"
+    if not isinstance(job, Job | Graph | Run | str | None):
+        what = "flow.timeline: job must be a job function, a graph, its name or a run"
         raise JobError(what, values={"got": describe(job)}, where=here(), hint="flow.timeline(train_job)")
     if not isinstance(steps, int | range | None) or isinstance(steps, bool) or (isinstance(steps, int) and steps < 1):
         what = "steps must be an integer above 0 or a range of step numbers"
@@ -147,7 +149,7 @@ def timeline(job: Job | Run | str | None = None, steps: int | range | None = Non
     return Timeline(record_of(selected, asked=steps is not None))
 
 
-def records_for(job: Job | Run | str | None, records: Sequence[Record]) -> list[Record]:
+def records_for(job: Job | Graph | Run | str | None, records: Sequence[Record]) -> list[Record]:
     """The records of a job, of a run, or of the job whose step ran last.
 
     If a loop calls several jobs, each record has only the waits since the call before it. So all waits between two
@@ -166,7 +168,7 @@ def records_for(job: Job | Run | str | None, records: Sequence[Record]) -> list[
     return completed
 
 
-def name_of(job: Job | Run | str) -> str:
+def name_of(job: Job | Graph | Run | str) -> str:
     return job if isinstance(job, str) else job.job.name if isinstance(job, Run) else job.name
 
 

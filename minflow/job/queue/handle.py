@@ -34,13 +34,15 @@ class Handle:
     """
 
     name: str
+    writes: Any
 
     def refuse(self, what: str) -> NoReturn:
         what = f"{what} of a step of {self.name}: its call does not wait, and gives a handle, not the result"
-        hint = (
-            f"{self.name}(...)(callback) hands the result to callback(result); {self.name}(...).get() waits for it; -> "
-            "tp.Numpy in place of tp.Callback makes every call wait"
-        )
+        waits = "-> tp.Numpy in place of tp.Callback makes every call wait"
+        call = f"{self.name}(...)"
+        if self.writes is not None:
+            waits, call = "graph(...) waits", "graph.submit(...)"
+        hint = f"{call}(callback) hands the result to callback(result); {call}.get() waits for it; {waits}"
         raise UsedAsArray(what, values={"handle": repr(self)}, where=here(), hint=hint)
 
     def __getattr__(self, name: str) -> Any:

@@ -82,6 +82,7 @@ class Step(Handle):
         self.record = Record(name, number)
         self.job: Any = None  # the job function that was called
         self.reads: frozenset = frozenset()  # storages that its plan captures: see `ordering.py`
+        self.writes: frozenset | None = None  # those that a graph writes; None for a job
         self.waited_for = False  # True if the call is synchronous
         self.cell: object = None  # the notebook cell that submitted it
         self.result: Any = None
@@ -97,6 +98,7 @@ class Step(Handle):
     name = property(lambda self: self.record.name)
     number = property(lambda self: self.record.number)
     state = property(lambda self: self.record.state)
+    label = property(lambda self: f"{'job' if self.writes is None else 'graph'} {self.name}")
 
     # ---- the caller's side -------------------------------------------------------------------------------------------
 
@@ -115,6 +117,8 @@ class Step(Handle):
             self.callback = callback
             if self.callback_checked and self.call_once.take():
                 self.stream.enqueue_callback(self)
+        if self.waited_for:
+            self.stream.wait_until_idle(submitter=self.submitter)
 
     async_get = __call__
 
@@ -139,6 +143,10 @@ class Step(Handle):
         """True if the work of the step has ended, successfully or not."""
         return self.computed.opened
 
+    def wait_before_use(self) -> None:
+        """Wait until the step of a graph has ended, before the program uses the tensors of that graph."""
+        self.stream.wait_before_use(self)
+
     def cancel(self) -> bool:
         """Remove the step from the queue. Returns True if it will not run, False if it is running or has run."""
         return self.cancel_with()
@@ -160,7 +168,7 @@ class DeferredCallback:
 
     def __init__(self, step: Step):
         self.step, self.submitter, self.state, self.finished = step, step.submitter, "late", Latch()
-        self.name, self.reads, self.waited_for = step.name, step.reads, False
+        self.name, self.label, self.reads, self.writes, self.waited_for = step.name, step.label, step.reads, None, False
 
 
 class Stopped(Exception):

@@ -37,6 +37,7 @@ from ...core.base import events
 from ...core.base.errors import JobError
 from ...core.base.interrupts import uninterrupted
 from ...core.context import PerContext, current_context
+from ...core.in_flight import set_in_flight
 from ...core.source_location import here
 from ...diagnosis.notebook import follow_cells, show_traceback
 from .events import JobStepped
@@ -79,6 +80,7 @@ class Stream:
         self.counts: dict[str, itertools.count] = {}
         self.callers = CallerState()
         self.failed_at_exit = False
+        self.working = False  # True while the worker runs a step, not its callback
 
     # ---- the caller's side -------------------------------------------------------------------------------------------
 
@@ -93,10 +95,11 @@ class Stream:
         job: Any = None,
         reads: frozenset = frozenset(),
         waited_for: bool = False,
+        writes: frozenset | None = None,
     ) -> Step:
         """Append a step to the queue, waiting while it is full. Raises the pending error of an earlier step.
 
-        reads, waited_for: see `Step`.
+        reads, waited_for, writes: see `Step`.
         """
         self.check_can_wait(f"calling {name}")
         self.register_notebook()
@@ -116,12 +119,14 @@ class Stream:
             number = next(self.counts.setdefault(name, itertools.count(1)))
             step = Step(self, name, number, work, owner, submitter)
             step.job, step.callback, step.before_callback = job, callback, before_callback
-            step.reads, step.waited_for = reads, waited_for
+            step.reads, step.waited_for, step.writes = reads, waited_for, writes
             step.cell = None if owner is not None else self.cell
             self.callers.record_submission(step.record, start, clock())
             with uninterrupted():  # an interrupt after the append would not wake the worker
                 self.start_worker()
                 self.queue.append(step)
+                if writes is not None:
+                    set_in_flight(step, True)
                 self.wake.put(None)
         return step
 
@@ -173,6 +178,16 @@ class Stream:
 
     def on_worker(self) -> bool:
         return self.thread is not None and threading.get_ident() == self.thread.ident
+
+    def wait_before_use(self, step: Step) -> None:
+        """Wait for a step of a graph, and raise its error, before its caller uses the graph or its tensors.
+
+        Not in a callback, which runs between two steps, in an operation of a plan, or on another rank.
+        """
+        inside = self.on_worker() or INSIDE.get() or holds_lock()
+        if self is current_stream() and not inside:
+            self.wait_for(step.finished)
+            self.raise_errors()
 
     def wait_until_idle(self, timeout: float | None = None, submitter: Any = None) -> bool:
         """Wait until all current entries of the queue, and deferred callbacks added in the meantime, have ended.
@@ -318,6 +333,8 @@ class Stream:
                         self.work(head)
                 finally:
                     self.queue.popleft()
+                    if head.writes is not None:
+                        set_in_flight(head, False)
                     head.finished.open()
                     del head  # so that an idle worker keeps no result alive
             self.set_switch_interval(False)
@@ -341,12 +358,14 @@ class Stream:
         record.state, record.started = "running", clock()
         self.records.append(record)
         try:
+            self.working = True
             step.result = step.work()
         except BaseException as error:
             record.ended = clock()
             self.fail(step, error if isinstance(error, JobError) else step_error(step, error))
             return
         finally:
+            self.working = False
             step.work = do_nothing  # releases the inputs
         record.state, record.ended = "done", clock()
         if step.before_callback is not None:  # before the result: when a sync call returns, its handlers have run
@@ -466,6 +485,7 @@ class Stream:
     def reset_after_fork(self) -> None:
         """Reset after a fork: the child process has no worker, and queued steps belong to the parent."""
         for step in tuple(self.queue):
+            set_in_flight(step, False)
             if isinstance(step, Step) and not step.cancel() and not step.done():  # it had just started
                 step.record.state = "cancelled"
                 step.computed.open()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...compiler.executor import run
@@ -18,9 +19,9 @@ from ...core.base import events
 from ...core.base.events import LISTENERS
 from ...core.base.interrupts import uninterrupted
 from ...core.context import current_context
-from ...core.functionalize import before_write
+from ...core.functionalize import before_write, external_users_of
 from ...core.grad.hooks import functions_on
-from ...core.ir import VersionCounter
+from ...core.ir import STATE, ExternalUsers, VersionCounter
 from ...core.messages.training_warnings import check_results
 from ...core.mode import MODE, Mode, mutation_counter
 from ...core.source_location import NOTICES, distribution_text
@@ -132,6 +133,20 @@ class CompiledGraph(Compiled):
         pairs = zip(arrays, self.layouts)
         return [storage_of(array) if strides else contiguous_array(array) for array, strides in pairs]
 
+    @cached_property
+    def storages(self) -> tuple[frozenset[ExternalUsers], frozenset[ExternalUsers]]:
+        """Users of the storages that a run reads or writes, and of those that it writes."""
+        leaves = [leaf for part in self.traced for leaf in part.leaves.items() if leaf[0].node.op is STATE]
+        states = [(v.node, t) for v, t in leaves if t.version_counter is not None]
+        updates = {state for part in self.traced for state in part.graph.updates}
+        used = [external_users_of(t) for _, t in states]
+        written = [external_users_of(t) for state, t in states if state in updates]
+        for link in self.links:
+            used.append(external_users_of(link.tensor))
+            if link.source in updates:
+                written.append(used[-1])
+        return frozenset(used), frozenset(written)
+
     def relink(self) -> None:
         """Link the states of buffers that were rebound to other tensors."""
         if rebound := [link for link in self.links if link.rebound()]:
@@ -141,6 +156,7 @@ class CompiledGraph(Compiled):
                     link.read()
                 for link in new:
                     link.source.link = link
+                self.__dict__.pop("storages", None)
                 if new:
                     for part, traced in zip(self.parts, self.traced):
                         part.plan_again(traced)

@@ -16,8 +16,9 @@ from typing import Any, NoReturn
 from ...compiler.passes import PASSES, Pass
 from ...compiler.plan_cache import PlanCache
 from ...core.base.display import Display
-from ...core.context import PerContext
+from ...core.context import SUBMIT, PerContext
 from ...core.grad.hooks import functions_on
+from ...core.in_flight import IN_FLIGHT, wait_for_steps
 from ...core.ir import Node
 from ...core.mode import MODE, bump_mutations
 from ...core.source_location import warn
@@ -221,6 +222,8 @@ class RunningGraph(Members, Display):
     # ---- the call ----------------------------------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if IN_FLIGHT:
+            wait_for_steps()
         (compiled, tensors), arrays = self.prepare(args, kwargs), []
         for x in tensors:
             array = x.array
@@ -236,6 +239,18 @@ class RunningGraph(Members, Display):
             own["_timed"] -= 1
             return self.profiled(compiled, arrays)
         return compiled.run(self, arrays, compiled.runs < 2 and compiled.timing is None)
+
+    def submit(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the graph asynchronously: add a step to the stream of job functions, and return its handle at once.
+
+            graph.submit(x, y)(show)          # show(loss) is called after the step, in the order of the calls
+            step = graph.submit(x, y)
+            loss = step.get()                 # wait for the result: also get(timeout), done(), cancel()
+
+        Inputs are copied. The step gives the bits of `graph(x, y)` at this place of the program: an op, a call or a
+        write that concerns the tensors of a step in flight waits for it. A call waits while two steps are in flight.
+        """
+        return SUBMIT[0](self, args, kwargs)
 
     def compiled_for(self, args: tuple, kwargs: dict) -> CompiledGraph:
         """The plan for these inputs, compiled if necessary, without running it."""
@@ -284,8 +299,10 @@ class RunningGraph(Members, Display):
 
     def state_dict(self) -> OrderedDict[str, Any]:
         """Return everything that a training run needs to resume. See `state.py`."""
+        wait_for_steps()
         return state.state_of(self)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True) -> Any:
         """Resume from where `state_dict` was taken, before or after the first call. See `state.py`."""
+        wait_for_steps()
         return state.load_into(self, state_dict, strict)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+
 from minflow.core.tensor import Tensor
+from minflow.job.queue.events import JobCalled
+from minflow.job.queue.stream import current_stream
 from minflow.nn.graph import Graph
 from minflow.nn.graph.compiled import GraphRan
 
@@ -32,7 +36,10 @@ class GraphSource(Source):
         return {GraphRan: self.on_call}
 
     def steps(self) -> dict:
-        return {GraphRan: lambda event: event.graph is self.graph}
+        def is_call(event: GraphRan) -> bool:  # the loop that submits a step is held where it submits
+            return event.graph is self.graph and not current_stream().working
+
+        return {GraphRan: is_call, JobCalled: lambda event: event.job is self.graph}
 
     def on_call(self, event) -> None:
         if event.graph is not self.graph:
@@ -61,6 +68,10 @@ class GraphSource(Source):
 
     def gradients(self) -> list:
         return [g.array for g in self.graph.grads.values()]
+
+    def wait(self) -> None:
+        if current_stream().thread is not threading.current_thread():
+            current_stream().wait_until_idle()
 
     def last(self) -> None:
         if self.norm is not None:

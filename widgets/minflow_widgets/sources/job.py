@@ -9,12 +9,24 @@ import numpy as np
 
 from minflow.core.base.locks import new_lock
 from minflow.job.function import Job
+from minflow.job.graphs.graph_job import GraphJob
 from minflow.job.queue.events import JobCalled, JobStepped
 from minflow.job.queue.stream import current_stream
 from minflow.job.run import Run
+from minflow.nn.graph.compiled import GraphRan
 
 from .source import Source
-from .step_values import LOSS_LR_NAMES, LOSS_NAMES, LR_NAMES, NO_NUMBERS, Numbers, numbers_of
+from .step_values import (
+    LOSS_LR_NAMES,
+    LOSS_NAMES,
+    LR_NAMES,
+    NO_NUMBERS,
+    Numbers,
+    hyperparameters,
+    numbers_of,
+    rate_values,
+    scheduled_panels,
+)
 
 PROBED_STEPS = 0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000  # steps at which a schedule is probed for changes
 
@@ -24,11 +36,11 @@ class JobSource(Source):
 
     cost = 12e-6
 
-    def __init__(self, job: Job):
+    def __init__(self, job: Job | GraphJob):
         super().__init__(job.name)
-        self.passes = job.signature.style == "sync"  # in async style the loader runs ahead of the steps
+        self.passes = job.style == "sync"  # in async style the loader runs ahead of the steps
         # rate: the schedule in the plan of the last step, if any
-        self.job = job
+        self.job: Any = job
         self.plan: Any = None
         self.rate: Any = None
         # steps in the curve, without calls before it was watched, and without those that compile
@@ -154,3 +166,27 @@ class RunSource(JobSource):
         if self.run.ended_by:
             return f"stopped after {self.run.steps} steps: {self.run.ended_by}"
         return "stopped" if self.run.state == "stopped" else self.problem
+
+
+class GraphRunSource(RunSource):
+    """A run of flow.start over a graph: the learning rates come with its calls."""
+
+    def __init__(self, run: Run):
+        super().__init__(run)
+        self.rates_now = NO_NUMBERS
+        optimizers = self.job.graph.optimizers
+        self.optimizer = optimizers[0][0] if optimizers else None
+        self.panels = ("loss", *(scheduled_panels(self.optimizer) if optimizers else ()))
+
+    def config(self) -> dict:
+        return hyperparameters(self.optimizer) if self.optimizer is not None else {}
+
+    def listeners(self) -> dict:
+        return super().listeners() | {GraphRan: self.on_call}
+
+    def on_call(self, event: GraphRan) -> None:
+        if event.graph is self.job.graph:
+            self.rates_now = rate_values(event.lr)
+
+    def lr(self) -> Numbers:
+        return self.rates_now

@@ -7,6 +7,9 @@ from typing import Any
 
 from minflow.compiler.executor import holds_lock
 from minflow.core.base import events
+from minflow.job.queue.events import JobCalled
+from minflow.job.queue.stream import current_stream
+from minflow.nn.graph import Graph
 from minflow.nn.graph.compiled import GraphRan
 
 from ..update_thread import clock
@@ -45,7 +48,8 @@ class OptimizerSource(Source):
         # inside a graph the optimizer steps under the lock of plans, before the call has ended
         return {
             events.StepDone: lambda event: event.optimizer is self.optimizer and not holds_lock(),
-            GraphRan: lambda event: self.is_in(event.graph),
+            GraphRan: lambda event: self.is_in(event.graph) and not current_stream().working,
+            JobCalled: lambda event: isinstance(event.job, Graph) and self.is_in(event.job),  # the call of a submit
         }
 
     def is_in(self, graph) -> bool:

@@ -31,6 +31,7 @@ from minflow.introspection.job.timeline import (
 from minflow.job.function import Job
 from minflow.job.queue.stream import current_stream
 from minflow.job.run import Run
+from minflow.nn.graph import Graph
 from minflow.views.text.listing import clean
 from minflow.views.timeline.record import (
     StepTimes,
@@ -62,10 +63,10 @@ class LiveTimeline(BundleDisplay):
     before the first step.
     """
 
-    def __init__(self, *jobs: Job | Run | str | None):
-        kinds: Any = Job | Run | str | None if len(jobs) < 2 else Run
+    def __init__(self, *jobs: Job | Graph | Run | str | None):
+        kinds: Any = Job | Graph | Run | str | None if len(jobs) < 2 else Run
         if len(jobs) > 2 or not all([isinstance(job, kinds) for job in jobs]):
-            what = "watch_timeline takes a job function, its name, a run or two runs"
+            what = "watch_timeline takes a job function, a graph, its name, a run or two runs"
             hint = "with watch_timeline(): ... watches every job in the block; watch_timeline(*runs) two of flow.start"
             values = {"got": ", ".join([type(job).__name__ for job in jobs])}
             raise JobError(what, values=values, hint=hint)
@@ -265,7 +266,7 @@ class FollowedRun:
     """A run, and sums over its steps that have ended so far. mode: "sync" if its job waits, else "async"."""
 
     def __init__(self, run: Run):
-        self.run, self.mode = run, "sync" if run.job.signature.style == "sync" else "async"
+        self.run, self.mode = run, "sync" if run.job.style == "sync" else "async"
         self.last: StepTimes | None = None
         self.count, self.sums = 0, (0.0, 0.0, 0.0)
 
@@ -289,15 +290,15 @@ class FollowedRun:
         return tuple([total / self.count for total in self.sums])
 
 
-def watch_timeline(*jobs: Job | Run | str | None) -> LiveTimeline:
+def watch_timeline(*jobs: Job | Graph | Run | str | None) -> LiveTimeline:
     """Follow the lanes of jobs: loader, queue, compute, callback. `with watch_timeline() as live: ...`, then
     `live.timeline`.
 
-    jobs: a job function or its name; default: every job in the block. The end of the block waits for the steps in
-    flight and leaves a picture. A run of `flow.start` needs no block: it starts at once and ends with the run. Two runs
-    are drawn on one clock, with the gain of the second over the first so far. Without either, showing it in the last
-    line of a cell starts it, and it follows the jobs of every cell until `stop()`, or until it is garbage collected.
-    Elsewhere use `start()` and `stop()`.
+    jobs: a job function, a graph that is submitted, or its name; default: every job in the block. The end of the block
+    waits for the steps in flight and leaves a picture. A run of `flow.start` needs no block: it starts at once and ends
+    with the run. Two runs are drawn on one clock, with the gain of the second over the first so far. Without either,
+    showing it in the last line of a cell starts it, and it follows the jobs of every cell until `stop()`, or until it
+    is garbage collected. Elsewhere use `start()` and `stop()`.
     """
     return LiveTimeline(*jobs)
 

@@ -391,6 +391,8 @@ from .core.functions import (  # shape, order, count
     unique_consecutive as unique_consecutive,
     unravel_index as unravel_index,
     vander as vander,
+    stft as stft,
+    istft as istft,
     vsplit as vsplit,
     unsafe_chunk as unsafe_chunk,
     unsafe_split as unsafe_split,

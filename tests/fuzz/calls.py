@@ -784,6 +784,7 @@ REASONS = {  # a reason not to call -> the public names
         sparse.softmax sparse.log_softmax sparse_coo Tensor.to_sparse Tensor.to_sparse_coo Tensor.to_dense
         Tensor.coalesce Tensor.is_coalesced Tensor.sparse_mask Tensor.sparse_dim Tensor.dense_dim Tensor.indices
         Tensor.values""",
+    "PyTorch's warns or needs a window: tests/core/test_stft_torch.py": "stft istft Tensor.stft Tensor.istft",
     "reads or writes what is no tensor": "load load_graph save from_dlpack frombuffer",
     ONEFLOW: """nn.CombinedMarginLoss F.combined_margin_loss F.sparse_softmax_cross_entropy nn.QuickGELU nn.SquareReLU
         F.depend F.quick_gelu F.square_relu quick_gelu square_relu gelu mish silu softplus softsign F.cdist Tensor.gelu

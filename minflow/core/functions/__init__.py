@@ -399,6 +399,7 @@ from .shape import (
 from .softmax import log_softmax as log_softmax, softmax as softmax
 from .sorting import argsort as argsort, median as median, sort as sort, topk as topk
 from .special import mvlgamma as mvlgamma, polygamma as polygamma
+from .stft import istft as istft, stft as stft
 from .windows import (
     bartlett_window as bartlett_window,
     blackman_window as blackman_window,

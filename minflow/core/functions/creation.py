@@ -640,7 +640,7 @@ def randint_like(
 DENSE_DATA: Any = vars(Tensor)["data"]
 
 
-class SparseTensor(SparseMethods, Tensor):
+class SparseTensor(SparseMethods, Tensor):  # type: ignore[misc]  # __repr__ of the first one
     """A tensor stored dense that remembers which elements were specified; `flow.sparse_coo_tensor` makes one."""
 
     @property

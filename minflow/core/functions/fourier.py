@@ -17,10 +17,11 @@ from ..ops import complex as z
 from ..ops.shape import cat, zeros_of
 from ..source_location import fail
 from ..spec import as_dtype, default_dtype
-from . import index_select, narrow, roll
 from .arguments import ensure_tensor, integer, is_sequence, normalize_axis, to, unique_axes
 from .complex import conj
 from .fill import finish
+from .gather import index_select
+from .shape import narrow, roll
 
 if TYPE_CHECKING:
     from ..base.dtypes import DTypeLike

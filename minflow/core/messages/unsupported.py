@@ -81,8 +81,6 @@ REFUSED: dict[str, str] = {
     # functions with a substitute of another name
     **rows("cholesky_ex inv_ex lu_factor_ex solve_ex", "the function without _ex, which raises flow.LinAlgError",
            "linalg."),
-    **rows("stft istft", "x.unfold(-1, n, hop) and flow.fft.rfft of a window times it"),
-    **rows("stft istft", "x.unfold(-1, n, hop) and flow.fft.rfft of a window times it", "Tensor."),
     **rows("histogramdd", "flow.histc of one axis; numpy.histogramdd(x.numpy())"),
     **rows("FractionalMaxPool2d FractionalMaxPool3d", "AdaptiveMaxPool2d: its windows are the same each time", "nn."),
     **rows("fractional_max_pool2d fractional_max_pool3d",

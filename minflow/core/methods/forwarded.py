@@ -37,7 +37,7 @@ METHODS = {
     "special functions": "erf erfc erfinv lgamma digamma mvlgamma igamma igammac i0 sinc logit xlogy",
     "properties of elements": "isnan isinf isfinite isneginf isposinf isreal signbit is_nonzero",
     "activations": "relu sigmoid gelu quick_gelu softplus softsign square_relu prelu hardshrink",
-    "complex numbers": "adjoint angle conj resolve_conj resolve_neg is_conj",
+    "complex numbers": "adjoint angle conj resolve_conj resolve_neg is_conj stft istft",
     "reductions": "max min mean prod var std amin amax argmin argmax any all median logsumexp nansum nanmean "
     "count_nonzero aminmax nanmedian quantile nanquantile mode kthvalue dist",
     "along an axis": "cumsum cumprod cummax cummin logcumsumexp diff topk sort argsort msort renorm",

@@ -442,6 +442,45 @@ class Forwarded:
     def is_conj(self: Tensor) -> bool:
         """Always False: `conj` is never lazy here."""
 
+    def stft(
+        self: Tensor,
+        n_fft: int,
+        hop_length: int | None = None,
+        win_length: int | None = None,
+        window: Tensor | None = None,
+        center: bool = True,
+        pad_mode: str = "reflect",
+        normalized: bool = False,
+        onesided: bool | None = None,
+        return_complex: bool | None = None,
+        align_to_window: bool | None = None,
+    ) -> Tensor:
+        """The spectra of the frames `input[..., k * hop : k * hop + n_fft] * window`, one column each.
+
+        input: float or complex (T,) or (B, T).  Returns complex (B, F, K): F = n_fft // 2 + 1 frequencies of a real signal
+        (`onesided`), else n_fft, and K frames.  hop_length: n_fft // 4 by default.  window: (win_length,), centered in a
+        frame.  center: frame k is around sample k * hop_length, and the signal is padded by n_fft // 2 on both sides.
+        normalized: divide by sqrt(n_fft).  return_complex: must be given for a real signal; False returns the real and
+        imaginary part along a last axis of size 2.  align_to_window: must be None or False."""
+
+    def istft(
+        self: Tensor,
+        n_fft: int,
+        hop_length: int | None = None,
+        win_length: int | None = None,
+        window: Tensor | None = None,
+        center: bool = True,
+        normalized: bool = False,
+        onesided: bool | None = None,
+        length: int | None = None,
+        return_complex: bool = False,
+    ) -> Tensor:
+        """The signal whose stft is nearest to `input`: frames are added up, and divided by the sum of squared windows.
+
+        input: complex (F, K) or (B, F, K), from `stft` with the same arguments.  length: samples of the result, by default
+        those of K frames, without the padding of `center`.  return_complex: the signal is complex.
+        Raises OutOfRangeError if the windows leave samples out; a graph does not check this."""
+
     def max(self: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
         """The maximum; with `dim`, `(values, indices)` along it; with a second tensor, the elementwise maximum."""
 

@@ -6,6 +6,7 @@ import ast
 import os
 import threading
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import pytest
 import minflow as flow
 from minflow.compat.namespaces.threads import Settings
 from minflow.core.host import blas
-from minflow.core.host.blas import Blas, ThreadLocalBlas, on_all_threads, on_one_thread
+from minflow.core.host.blas import Blas, ThreadLocalBlas, on_all_threads, on_one_thread, single_threaded
 from tests.clocks import LONG, until
 from tests.interrupts import Interrupter
 from tests.sources import MINFLOW, tree_of
@@ -206,23 +207,42 @@ def test_set_num_threads_works_in_every_thread(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("n", "k", "p", "found"),
-    [(64, 64, 64, False), (64, 65, 64, True), (1, 64, 128, False), (1, 65, 128, True), (129, 64, 1, True)],
+    ("n", "k", "p", "run"),
+    [
+        (64, 64, 64, None),
+        (64, 65, 64, single_threaded),
+        (256, 128, 256, single_threaded),
+        (256, 129, 256, on_all_threads),
+        (1, 64, 128, None),
+        (1, 65, 128, single_threaded),
+        (129, 64, 1, single_threaded),
+        (1025, 1024, 1, on_all_threads),
+    ],
 )
-def test_divided(n, k, p, found):
-    assert blas.divided(n, k, p) is found
+def test_threads_depend_on_the_size(n, k, p, run):
+    assert blas.runner(n, k, p) is run
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(32, THREADS), (256, 1), (1025, THREADS)])
+def test_product_runs_on_the_threads_of_its_size(library, rows, threads):
+    """A stand-in for NumPy notes the number of threads; OpenBLAS itself uses one for the smallest."""
+    seen = []
+    xp = SimpleNamespace(matmul=lambda a, b, out: seen.append(library.get()))
+    blas.product(xp, np.ones((rows, 128), "float32"), np.ones((128, 64), "float32"))
+    assert seen == [threads]
+    assert library.get() == THREADS
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_small_products_use_one_thread(dtype):
-    """OpenBLAS gives the largest products that are not `large` the same bits with any number of threads."""
+    """OpenBLAS gives the largest products without a runner the same bits with any number of threads."""
     rng, library = np.random.default_rng(0), blas.library()
     before, found = library and library.count(), []
     products = []
     for n, k, p in [(64, 64, 64), (512, 2, 256), (2, 8192, 16), (32, 32, 32), (1, 90, 90), (90, 90, 1), (1, 8192, 1)]:
         a, b = (rng.standard_normal((*shape, 2)).astype("float64") @ [1, 1j] for shape in ((n, k), (k, p)))
         a, b = (x.real.astype(dtype) if dtype[0] == "f" else x.astype(dtype) for x in (a, b))
-        if not blas.large(a, b):
+        if blas.runner_of(a, b) is None:
             products += [(a, b), (a, a.T)] if n == p else [(a, b)]
     assert products
     try:

@@ -1,9 +1,9 @@
 """Threads of NumPy's BLAS. Their number belongs to the process, whichever thread of Python sets it.
 
-BLAS divides a large product among its threads, which changes the bits. A matrix product gains by it; a convolution
-computes many small products, each of which would wait for the last thread: on busy cores, 33 ms became 4 s. So the two
-kinds take turns: products on one thread run side by side, one on all threads runs alone. Then every thread of Python
-computes the same bits, whatever the others do.
+BLAS divides a product among its threads, which changes the bits. A large matrix product gains by it; a convolution
+computes many small products, each of which would wait for the last thread: on busy cores, 33 ms became 4 s. So there
+are two kinds, which take turns: products on one thread run side by side, one on all threads runs alone. Then every
+thread of Python computes the same bits, whatever the others do.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from ..base.locks import new_lock
 
 # Multiplications that OpenBLAS computes on one thread in any case: half of its limit for matrices, 8/9 for a vector.
 MATRIX_LIMIT, VECTOR_LIMIT = 1 << 18, 1 << 13
+# Multiplications up to which we compute a product on one thread: at most 0.2 ms. On busy cores, a second thread may
+# have to wait for its turn: a product of 12 us took 2.5 ms.
+MATRIX_SINGLE, VECTOR_SINGLE = 1 << 23, 1 << 20
 COMPLEX = 8  # real multiplications as which a complex one counts; 4 in OpenBLAS
 FOUND: list[Blas | None] = []  # the library, when it has been looked for
 LOADING = new_lock()
@@ -104,20 +107,25 @@ class ThreadLocalBlas(Blas):
         """The thread that has forked was not limited."""
 
 
+def single_threaded(call: Callable, *args: Any, **options: Any) -> Any:
+    """Call a function of BLAS on one thread, beside those of other threads of Python."""
+    blas = FOUND[0] if FOUND else library()
+    if blas is None or blas.count() == 1:
+        return call(*args, **options)
+    with uninterrupted():  # Ctrl-C within `begin` or `end` would stop the turns
+        blas.begin()
+        try:
+            return call(*args, **options)
+        finally:
+            blas.end()
+
+
 def on_one_thread(kernel: Callable) -> Callable:
     """Decorator: run the BLAS calls of a kernel on one thread, beside those of other threads of Python."""
 
     @functools.wraps(kernel)
     def limited(*args: Any, **options: Any) -> Any:
-        blas = library()
-        if blas is None or blas.count() == 1:
-            return kernel(*args, **options)
-        with uninterrupted():  # Ctrl-C within `begin` or `end` would stop the turns
-            blas.begin()
-            try:
-                return kernel(*args, **options)
-            finally:
-                blas.end()
+        return single_threaded(kernel, *args, **options)
 
     return limited
 
@@ -131,20 +139,25 @@ def on_all_threads(call: Callable, *args: Any, **options: Any) -> Any:
         return call(*args, **options)
 
 
-def divided(n: int, k: int, p: int) -> bool:
-    """True if BLAS may divide a product (n, k) @ (k, p) among its threads."""
-    return n * k * p > (MATRIX_LIMIT if n > 1 < p else VECTOR_LIMIT)
+def runner(n: int, k: int, p: int) -> Callable | None:
+    """The function that calls BLAS for a product (n, k) @ (k, p): `single_threaded`, `on_all_threads`, or None if BLAS
+    uses one thread in any case.
+    """
+    least, most = (MATRIX_LIMIT, MATRIX_SINGLE) if n > 1 < p else (VECTOR_LIMIT, VECTOR_SINGLE)
+    size = n * k * p
+    return None if size <= least else single_threaded if size <= most else on_all_threads
 
 
-def large(a: Any, b: Any) -> bool:
-    """True if BLAS may divide the matrix products of two arrays among its threads."""
+def runner_of(a: Any, b: Any) -> Callable | None:
+    """The function that calls BLAS for the matrix products of two arrays; see `runner`."""
     kind, (n, k) = a.dtype.kind, a.shape[-2:]
-    return kind in "fc" and divided(n, k * COMPLEX if kind == "c" else k, b.shape[-1])
+    return runner(n, k * COMPLEX if kind == "c" else k, b.shape[-1]) if kind in "fc" else None
 
 
 def product(xp: Any, a: Any, b: Any, out: Any = None) -> Any:
-    """`xp.matmul`; while no other kernel uses BLAS, if it may divide the product."""
-    return on_all_threads(xp.matmul, a, b, out=out) if large(a, b) else xp.matmul(a, b, out=out)
+    """`xp.matmul`, on as many threads of BLAS as its size is worth."""
+    run = runner_of(a, b)
+    return xp.matmul(a, b, out=out) if run is None else run(xp.matmul, a, b, out=out)
 
 
 def set_threads(number: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, ShapeError
 from ..host import HostArray
-from ..host.blas import divided, large, on_all_threads, product
+from ..host.blas import product, runner, runner_of
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from ..mode import MODE
@@ -123,7 +123,8 @@ def choose_dot(a: Spec, b: Spec, ta: bool, tb: bool):
         return None
     dot = BLAS_PRODUCTS[bool(ta), bool(tb)]
     (n, k), p = a.shape[::-1] if ta else a.shape, b.shape[0 if tb else 1]
-    return functools.partial(on_all_threads, dot) if divided(n, k, p) else dot
+    run = runner(n, k, p)
+    return dot if run is None else functools.partial(run, dot)
 
 
 @kernel(matmul, specialize=choose_dot)
@@ -141,7 +142,8 @@ def _(xp, a, b, ta, tb, out=None):
             return out
     if a.ndim == b.ndim == 2 and a.size > 1 < b.size:  # for one element, dot skips 0 * NaN
         # the same BLAS call as xp.matmul, in a third of the time for small matrices
-        return on_all_threads(a.dot, b, out) if large(a, b) else a.dot(b, out)
+        run = runner_of(a, b)
+        return a.dot(b, out) if run is None else run(a.dot, b, out)
     with silent():
         if a.ndim == b.ndim == 2 and 1 in (a.size, b.size):  # here xp.matmul takes ten times as long
             return xp.multiply(a, b, out=out)

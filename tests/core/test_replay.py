@@ -95,3 +95,11 @@ def test_second_derivatives_follow_the_rules():
         (first,) = flow.autograd.grad((x**3).sum(), x, create_graph=True)
         (second,) = flow.autograd.grad(first.sum(), x)
         assert second.tolist() == [12.0, 18.0]
+
+
+def test_views_without_attributes():
+    """The rules of `complex` return the real and the imaginary part of a gradient, which are views."""
+    for _ in range(4):
+        x = flow.tensor([1.0, 2.0], requires_grad=True)
+        (flow.complex(x, x * x) * (1 + 2j)).imag.sum().backward()
+        assert x.grad.tolist() == [4.0, 6.0]

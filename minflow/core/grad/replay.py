@@ -107,7 +107,7 @@ def run(recording: Recording, mode: Any, node: Node, gs: Sequence) -> list[tuple
     for place, arriving, register, spec, views in recording.results:
         g = gs[arriving] if arriving is not None else spec and new_tensor(registers[register], spec)
         for op, attrs in views:
-            g = mode.view(op, g, attrs)
+            g = mode.run(op, (g,), attrs)
         found.append((place, g))
     return found
 

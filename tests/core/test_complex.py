@@ -38,6 +38,9 @@ PROGRAMS = {
     "fft": lambda L, z, w, r: L.fft.fft(r).abs().sum() + (L.fft.ifft(z, 4) * 2j).real.sum(),
     "rfft": lambda L, z, w, r: L.fft.irfft(L.fft.rfft(r, 4) * z[0], 5).square().sum() + L.fft.hfft(w).sum(),
     "fftn": lambda L, z, w, r: L.fft.fftn(z, norm="ortho").abs().sum() + L.fft.irfft2(w, (3, 4)).square().sum(),
+    "vdot": lambda L, z, w, r: L.vdot(z[0], w[1]).imag + L.vdot(w[0], w[0]).real,
+    "sgn": lambda L, z, w, r: (z.sgn() * w + L.sgn(w)).imag.sum(),
+    "complex powers": lambda L, z, w, r: (w ** (z + 1)).imag.sum() + (w**r).real.sum() + (2**z).imag.sum(),
     "cast": lambda L, z, w, r: (r.to(z.dtype) * z).imag.sum(),
 }
 
@@ -155,6 +158,7 @@ V = flow.tensor([1 + 1j, 2])
 test_refused = refusals(
     [
         (DTypeError, lambda: V < 1, "lt: not defined for complex numbers"),
+        (DTypeError, lambda: V.logsumexp(0), "logsumexp: not defined for complex numbers"),
         (DTypeError, lambda: V.sort(), "sort: not defined for complex numbers"),
         (DTypeError, lambda: V.max(), "amax: not defined"),
         (DTypeError, lambda: V.relu(), "relu: not defined"),

@@ -118,7 +118,7 @@ ELEMENTWISE = {
 }
 # Names of other functions -> the name in which a debugger arrives, since they are the same object.
 SAME_OBJECT = {
-    "absolute": "abs", "negative": "neg", "multiply": "mul", "sgn": "sign", "fix": "trunc",
+    "absolute": "abs", "negative": "neg", "multiply": "mul", "fix": "trunc",
     "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
     "arctanh": "atanh", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "not_equal": "ne",
 }  # fmt: skip

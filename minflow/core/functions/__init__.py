@@ -133,6 +133,7 @@ from .complex import (
     real as real,
     resolve_conj as resolve_conj,
     resolve_neg as resolve_neg,
+    sgn as sgn,
     view_as_complex as view_as_complex,
     view_as_real as view_as_real,
 )
@@ -413,7 +414,7 @@ from .windows import (
 )
 
 arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh = acos, acosh, asin, asinh, atan, atan2, atanh
-less, less_equal, greater, greater_equal, not_equal, sgn, fix = lt, le, gt, ge, ne, sign, trunc
+less, less_equal, greater, greater_equal, not_equal, fix = lt, le, gt, ge, ne, trunc
 
 for _op in (eq, ne, lt, le, gt, ge, logical_and):  # ops that are exported unchanged
     _overloaded(_op)

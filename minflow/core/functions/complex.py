@@ -66,6 +66,11 @@ def angle(input: Tensor) -> Tensor:
     return e.where(c.isnan(x), x, e.where(c.lt(x, 0), math.pi, zeros_of(x.spec)))
 
 
+def sgn(input: Tensor) -> Tensor:
+    """x / |x| of a complex number, 0 at 0; the sign of a real one."""
+    return e.complex_sign(input, e.abs(input)) if input.spec.dtype.is_complex else e.sign(input)
+
+
 def isreal(input: Tensor) -> Tensor:
     """True where the imaginary part is 0."""
     if input.spec.dtype.is_complex:

@@ -11,6 +11,7 @@ from ..ops import elementwise as e, linear_solvers, shape as s
 from ..source_location import fail
 from ..spec import default_dtype
 from .arguments import common_shape, integer, maybe_to, normalize_axis, to, unique_axes
+from .complex import conj
 from .linear_algebra import bmm, check_ndims, dot, matmul, outer, promoted, scaled_sum
 from .matrices import eye_of, inverse, solve, svdvals
 from .reduction import norm, vector_norm
@@ -83,8 +84,8 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The sum of the products of two vectors."""
-    return dot(input, other)
+    """The sum of the products of two vectors, with the conjugates of the first one."""
+    return dot(conj(input), other)
 
 
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:

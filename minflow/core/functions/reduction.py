@@ -289,6 +289,9 @@ def vector_norm(
 @in_float32
 def logsumexp(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
     """log(sum(exp(x))) over `dim`, without overflow. Bools and integers are converted to floats first."""
+    if input.spec.dtype.is_complex:
+        hint = "x.exp().sum(dim).log(), where no real part is large"
+        fail(DTypeError, "logsumexp: not defined for complex numbers, which have no largest", hint, input=input)
     input = input if input.spec.dtype.floating else to(input, default_dtype())
     axis = normalize_axes(dim, input)
     largest = detach(r.amax(input, axis=axis, keepdims=True))

@@ -82,7 +82,7 @@ def run_function(run: Callable, function: Callable) -> Callable:
 
 
 IN_PLACE = {  # how the tensor gets the result of an op or a function -> their names; see `../functionalize.py`
-    (run_op, apply_inplace): "mul multiply floor_divide remainder fmod neg negative abs absolute sign sgn exp exp2 "
+    (run_op, apply_inplace): "mul multiply floor_divide remainder fmod neg negative abs absolute sign exp exp2 "
     "expm1 log log1p log2 log10 sqrt rsqrt square reciprocal sin cos tan tanh sinh cosh asin acos atan asinh acosh "
     "atanh arcsin arccos arctan arcsinh arccosh arctanh atan2 arctan2 floor ceil trunc fix hypot copysign nextafter "
     "gcd lcm bitwise_left_shift bitwise_right_shift erf erfc erfinv lgamma digamma igamma igammac i0 xlogy relu "
@@ -93,7 +93,7 @@ IN_PLACE = {  # how the tensor gets the result of an op or a function -> their n
     (write_result_of, write_result): "logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor addcmul "
     "addcdiv addmm addmv addr addbmm baddbmm",
     (run_function, call_inplace): "frac sinc deg2rad rad2deg heaviside ldexp float_power logit nan_to_num mvlgamma "
-    "lerp clamp clip clamp_min clamp_max index_reduce scatter_reduce",
+    "lerp clamp clip clamp_min clamp_max index_reduce scatter_reduce sgn",
     (run_function, reshape_in_place): "squeeze unsqueeze transpose swapdims swapaxes t",
 }
 

@@ -170,7 +170,7 @@ class Forwarded:
         """-1, 0 or 1; 0 for NaN."""
 
     def sgn(self: Tensor) -> Tensor:
-        """-1, 0 or 1; 0 for NaN."""
+        """x / |x| of a complex number, 0 at 0; the sign of a real one."""
 
     def positive(self: Tensor) -> Tensor:
         """Return input. Raises DTypeError for bools."""
@@ -900,7 +900,7 @@ class Forwarded:
         """Kronecker product: each element of input times the whole of other, block by block; missing axes count as 1."""
 
     def vdot(self: Tensor, other: Tensor) -> Tensor:
-        """The sum of the products of two vectors."""
+        """The sum of the products of two vectors, with the conjugates of the first one."""
 
     def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """`beta * input + alpha * mat1 @ mat2`."""
@@ -997,9 +997,6 @@ class Forwarded:
         """In place: |x|; the derivative at 0 is 0."""
 
     def sign_(self: Tensor) -> Tensor:
-        """In place: -1, 0 or 1; 0 for NaN."""
-
-    def sgn_(self: Tensor) -> Tensor:
         """In place: -1, 0 or 1; 0 for NaN."""
 
     def exp_(self: Tensor) -> Tensor:
@@ -1348,6 +1345,9 @@ class Forwarded:
         "mean", "amax" or "amin".
 
         include_self: the element of input takes part in the reduction. Tied extremes share the gradient."""
+
+    def sgn_(self: Tensor) -> Tensor:
+        """In place: x / |x| of a complex number, 0 at 0; the sign of a real one."""
 
     def squeeze_(self: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
         """In place: Remove the axes of size 1, or those of them that `dim` names."""

@@ -21,6 +21,7 @@ from ..scalar import elementary
 from ..spec import Spec, promote, spec_of
 from .checks import check_divisor, refuse
 from .compare import eq, ge, gt, le, logical_and, logical_or, lt
+from .complex import real
 from .examples import binary, bools, case, floats, ints, positive, strided, unary
 from .rules import broadcast, broadcast_shape, constant, same_spec, via_float32, write_out
 from .shape import cast, zeros_of
@@ -141,7 +142,8 @@ def power_base_grad(g, a, b):
 def power_exponent_grad(a, b, out):
     """d a**b / db = a**b * log(a); 0 if a is 0 and b >= 0, where a**b is constant."""
     if hasattr(a, "spec"):
-        return out * log(where(logical_and(eq(a, 0), ge(b, 0)), 1.0, a))
+        exponent = real(b) if hasattr(b, "spec") and b.spec.dtype.is_complex else b
+        return out * log(where(logical_and(eq(a, 0), ge(exponent, 0)), 1.0, a))
     return out * math.log(a) if a > 0 else where(ge(b, 0), 0.0, -out) if a == 0 else out * math.nan
 
 

@@ -1,7 +1,7 @@
 """Public names of `flow.autograd`. The engine is in `core/autograd.py`."""
 
 from .core.autograd import backward as backward
-from .core.grad import functional as functional
+from .core.grad import functional as functional, saved_tensors as _saved_tensors
 from .core.grad.function import Function as Function
 from .core.grad.gradcheck import gradcheck as gradcheck, gradgradcheck as gradgradcheck
 from .core.grad.gradients import grad as grad
@@ -32,4 +32,5 @@ class Variable(metaclass=_Tensors):
         return data.requires_grad_() if requires_grad and not data.requires_grad else data
 
 
+graph = _saved_tensors
 __getattr__ = _name_hints("flow.autograd", globals())

@@ -31,6 +31,7 @@ ALIASES = {
     "ops": "core.grad.registered:ops",
     "__config__": "compat.namespaces.config", "xpu": "compat.namespaces.mps",
     "utils.model_zoo": "compat.namespaces.hub",
+    "autograd.graph": "core.grad.saved_tensors",
     "autograd.function": "core.grad.function", "autograd.functional": "core.grad.functional",
     "autograd.grad_mode": "core.grad.modes", "autograd.anomaly_mode": "core.grad.modes",
     "cuda.amp": "amp", "cuda.random": "cuda", "compatible.single_client": "", "_tensor": "core.tensor",

@@ -74,6 +74,7 @@ CORE = [
     "functions.creation",
     "grad.gradients",
     "grad.functional",
+    "grad.saved_tensors",
     "grad.replay",
     "eager",
     "trace",

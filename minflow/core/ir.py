@@ -197,7 +197,7 @@ class InnerTape(NamedTuple):
     """
 
     outputs: list[Value | None]
-    saved: list
+    saved: Any
 
 
 def inner_nodes(node: Node) -> list[Node]:

@@ -26,12 +26,13 @@ class Mode:
     seed: the gradient that backward starts from; 1/n if a graph accumulates n gradients.
     place: the source location of new Nodes within a composite op; None to look for it.
     boxed: (id of a tensor, placement, sbp) -> (the tensor, its boxed copy), while the rules of one node run; else None.
+    saved_hooks_error: the message that refuses `autograd.graph.saved_tensors_hooks`, or None.
     recursion_check_len: length of `scope` from which a Module checks that Python's recursion limit is high enough.
     """
 
     grad, anomaly, scope, entered = True, False, "", None
     trace, watch, origin, seed, low, casts, place, boxed = None, None, None, 1, None, None, None, None
-    recursion_check_len = 250
+    recursion_check_len, saved_hooks_error = 250, None
 
     def grad_key(self, value):
         """The Value under which the gradient of a leaf accumulates; any other Value unchanged."""

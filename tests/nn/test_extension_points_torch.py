@@ -253,7 +253,74 @@ def operator_without_gradient(lib):
     return out.requires_grad, out
 
 
+def packed_tensors(lib):
+    sizes = []
+
+    def pack(tensor):
+        sizes.append(tuple(tensor.shape))
+        return tensor.numpy().copy()
+
+    x = batch(lib, 3).requires_grad_()
+    with lib.autograd.graph.saved_tensors_hooks(pack, lib.from_numpy):
+        out = x.exp().sum()
+    out.backward()
+    with lib.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t * 2):
+        doubled = x.exp()
+        with lib.autograd.graph.save_on_cpu():
+            plain = x.exp()
+    (first,) = lib.autograd.grad(doubled.sum(), x)
+    (second,) = lib.autograd.grad(plain.sum(), x)
+    return sizes, x.grad, first, second
+
+
+def written_after_a_save(lib):
+    x = batch(lib, 3).requires_grad_()
+    with lib.autograd.graph.allow_mutation_on_saved_tensors():
+        a = x * 1
+        out = a * a
+        a.zero_()
+        out.sum().backward()
+    return x.grad
+
+
+def hooks_of_the_tape_disabled(lib):
+    with lib.autograd.graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
+        with lib.autograd.graph.save_on_cpu():
+            pass
+
+
+def several_gradients(lib):
+    a, b, c = [batch(lib, 3).requires_grad_() for _ in range(3)]
+    log, hook = [], lib.autograd.graph.register_multi_grad_hook
+    every = hook([a, b, c], lambda grads: log.append([g is not None for g in grads]))
+    first = hook([a, b], lambda g: log.append(round(g.sum().item(), 4)), mode="any")
+    (a * b).sum().backward()
+    (a * b * c).sum().backward()
+    every.remove()
+    first.remove()
+    (a * b).sum().backward()
+    return log
+
+
+def edges(lib):
+    x = batch(lib, 3).requires_grad_()
+    out, before = x.exp(), x._version
+    edge = lib.autograd.graph.get_gradient_edge(out)
+    lib.autograd.graph.increment_version(x)
+    return (
+        isinstance(out.grad_fn, lib.autograd.graph.Node),
+        edge.output_nr,
+        edge.node == out.grad_fn,
+        x._version - before,
+    )
+
+
 PROGRAMS = [
+    packed_tensors,
+    written_after_a_save,
+    hooks_of_the_tape_disabled,
+    several_gradients,
+    edges,
     operators_with_gradients,
     operators_of_lists,
     operators_in_place,

@@ -285,9 +285,6 @@ def test_hooks_match_pytorch(name):
 # ---- refused ---------------------------------------------------------------------------------------------------------
 
 NAMES = {  # in each mode: there is no such name
-    "saved_tensors_hooks": ("flow.autograd.graph", lambda: flow.autograd.graph.saved_tensors_hooks),
-    "save_on_cpu": ("flow.autograd.graph", lambda: flow.autograd.graph.save_on_cpu),
-    "register_multi_grad_hook": ("flow.autograd.graph", lambda: flow.autograd.graph.register_multi_grad_hook),
     "register_parametrization": ("nn.utils.parametrize", lambda: nn.utils.parametrize.register_parametrization),
     "orthogonal": ("nn.utils.parametrizations", lambda: nn.utils.parametrizations.orthogonal),
     "prune": ("nn.utils.prune", lambda: nn.utils.prune.l1_unstructured),

@@ -95,8 +95,6 @@ REFUSED: dict[str, str] = {
     **rows("ipu xpu mtia", "x.to(\"cpu\")", "Tensor."),
     **rows("module_load index", "x[i] reads, x.copy_(y) writes", "Tensor."),
     # hooks and extension points
-    **rows("graph graph.*", "x.register_hook(f) gets a gradient; utils.checkpoint.checkpoint keeps less for backward",
-           "autograd."),
     **rows("parametrize parametrize.* parametrizations parametrizations.* prune prune.*",
            "nn.utils.weight_norm and spectral_norm; or compute the weight in forward, and call F.linear or F.conv2d",
            "nn.utils."),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from .. import functions as F
 from ..backend import backend_of_array, namespace, to_host
 from ..base.errors import DTypeError, GradError, OutOfRangeError, SbpError, ShapeError, TraceError
-from ..functionalize import stride_probe, write_into
+from ..functionalize import stride_probe, version_counter_of, write_into
 from ..functions.fill import empty_of, size_of
 from ..functions.storages import TypedStorage, UntypedStorage
 from ..host import host_array
@@ -39,6 +39,11 @@ class Storage:
     is_sparse_csr = property(lambda self: False, doc="False: sparse tensors have the layout COO.")
     is_xpu = property(lambda self: False, doc="False: Intel's GPUs are not used.")
     retains_grad = property(lambda self: self.grad_owner().retains is not None, doc="True after `retain_grad()`.")
+
+    @property
+    def _version(self: Tensor) -> int:
+        """Number of writes to the storage, counted from the first look at it, save or view."""
+        return version_counter_of(self).version
 
     def is_inference(self: Tensor) -> bool:
         """False: inference mode creates ordinary tensors."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .tensor import Tensor
 
 OPS: dict[str, Op] = {}
-INPUT_NAMES = ("input", "x", "a", "x1"), ("other", "x2"), ()  # of the first inputs, in PyTorch and NumPy
+INPUT_NAMES = ("input", "x", "a", "x1"), ("other", "x2", "n"), ()  # of the first inputs, in PyTorch and NumPy
 
 
 class Op:

@@ -122,3 +122,56 @@ def test_numpy_functions_in_graphs(name):
 ])  # fmt: skip
 def test_other_numpy_functions_return_arrays(function):
     assert type(function(X)) is np.ndarray and np.array_equal(function(X), function(X.numpy()))
+
+
+def test_zero_d_tensors_count_as_vectors_of_one_element():
+    x, zero, two = flow.tensor(3.0, requires_grad=True), flow.tensor(0), flow.tensor(2.0)
+    for found, wanted in [
+        (x.gather(0, zero), 3), (x.index_select(0, zero.reshape(1)), 3), (x.index_add(0, zero, two), 5),
+        (x.scatter(0, zero, two), 2), (x.scatter_add(0, zero, two), 5), (x.scatter_reduce(0, zero, two, "prod"), 6),
+        (x.movedim(0, 0), 3), (x.index_copy(0, zero, two), 2),
+    ]:  # fmt: skip
+        assert found.shape == () and found.item() == wanted and found.requires_grad
+    assert x.gather(0, flow.tensor([0, 0])).tolist() == [3, 3]
+
+
+def test_nothing_has_the_logsumexp_and_the_median_of_pytorch():
+    assert flow.zeros(0).logsumexp(0).item() == -np.inf and flow.zeros(0, 3).logsumexp(0).tolist() == [-np.inf] * 3
+    assert flow.zeros(0, 3).logsumexp(1).shape == (0,) and bool(flow.zeros(0).median().isnan())
+    assert flow.zeros(0, dtype=flow.int64).median().item() == -(2**63)
+    assert flow.zeros(0, dtype=flow.int64).floor_divide(0).shape == (0,) and flow.zeros(0).split(0)[0].shape == (0,)
+    assert flow.linalg.matrix_norm(flow.zeros(0, 3), 2).item() == flow.linalg.cond(flow.zeros(0, 0)).item() == 0
+
+
+def test_tensordot_repeats_axes_of_size_1():
+    a, b = flow.rand(1, 3, requires_grad=True), flow.rand(2, 4, requires_grad=True)
+    found = flow.tensordot(a, b, dims=([0], [0]))
+    assert flow.allclose(found, a.T @ b.sum(0, keepdim=True)) and found.requires_grad
+    assert flow.allclose(flow.tensordot(b, a, dims=([0], [0])), b.sum(0, keepdim=True).T @ a)
+
+
+def test_old_orders_of_arguments():
+    x, m = flow.ones(2, 2), flow.arange(4.0).reshape(2, 2)
+    assert x.clone().add_(-0.5, m).equal(x - m / 2) and flow.sub(x, 2, m).equal(x - 2 * m)
+    assert x.clone().addcmul_(0.5, m, m).equal(x + m * m / 2) and x.addcdiv(3, m, x).equal(x + 3 * m)
+    assert flow.addmm(0.5, x, 2, m, m).equal(x / 2 + 2 * m @ m) and x.addmm(0.5, m, m).equal(x / 2 + m @ m)
+    assert x[:1].squeeze(0, 1).shape == (2,) and flow.ones(2).broadcast_to(3, 2).shape == (3, 2)
+    assert m.count_nonzero(0, 1).item() == 3 and flow.var_mean(m, False)[0].item() == 1.25
+    for wrong in (
+        lambda: x.add_(1, m, m),
+        lambda: x.addcmul_(1, 2, m, m),
+        lambda: x.mul(1, m),
+        lambda: x.squeeze(0, "1"),
+    ):
+        with pytest.raises(TypeError, match="positional argument"):
+            wrong()
+
+
+def test_sign_of_truth_values_in_every_mode():
+    class Sign(nn.Graph):
+        def build(self, x):
+            return x.sign()
+
+    x = flow.tensor([True, False])
+    assert x.sign().tolist() == Sign()(x).tolist() == [True, False] and flow.sgn(x).dtype is flow.bool
+    assert flow.tensor([1.0, 2.0]).half().norm(dtype=flow.float64).dtype is flow.float64

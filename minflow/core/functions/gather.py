@@ -5,6 +5,7 @@ Read next: `scatter.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..backend import namespace
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 @overloaded
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """`out[i, j] = input[i, index[i, j]]` for dim 1, and so on. sparse_grad: accepted; gradients are dense."""
+    if not input.spec.ndim:  # a 0-d tensor counts as a vector of one element
+        return gather(input.reshape(1), dim, index.reshape(-1)).reshape(index.spec.shape)
     found = i.gather(input, index_for(index, input), dim=normalize_axis(dim, input.spec.ndim, input), by="gather")
     return found if found.spec.ndim == index.spec.ndim else s.reshape(found, shape=())
 
@@ -34,11 +37,19 @@ def index_for(index: Tensor, input: Tensor) -> Tensor:
     return s.reshape(index, shape=(1,)) if single else index
 
 
+def as_vector(function: Callable, input: Tensor, dim: int, index: Tensor, *sources: Any, **options: Any) -> Tensor:
+    """The result of a function for a 0-d input, which counts as a vector of one element, as do index and sources."""
+    flat = [x.reshape(-1) if is_tensor(x) else x for x in (index, *sources)]
+    return function(input.reshape(1), dim, *flat, **options).reshape(())
+
+
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices along `dim` at the positions in a vector of integers."""
     if index.spec.ndim > 1:
         what = f"index_select: the index must be a vector, got {index.spec.ndim} axes"
         fail(ShapeError, what, "x[index], or flow.gather", index=index)
+    if not input.spec.ndim:
+        return as_vector(index_select, input, dim, index)
     return i.take(
         input,
         s.reshape(index, shape=(index.spec.size,)),
@@ -49,6 +60,8 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
 
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """Copy of input with `alpha * source` added to the slices along `dim` at the positions in a vector of integers."""
+    if not input.spec.ndim:
+        return as_vector(index_add, input, dim, index, source, alpha=alpha)
     source = cast_for_write("index_add", source, input.spec.dtype, input=input, source=source)
     source = source if alpha == 1 else to(source * alpha, input.spec.dtype)
     index = index_vector("index_add", input, index)
@@ -59,14 +72,13 @@ def index_vector(op: str, input: Tensor, index: Tensor) -> Tensor:
     """Return the index as a vector; a 0-d index becomes a vector of one element."""
     if is_tensor(index) and index.spec.ndim > 1:
         fail(ShapeError, f"{op}: index must be a vector, got {index.spec.ndim} axes", "index.flatten()", index=index)
-    return index.reshape(1) if is_tensor(index) and not index.spec.ndim and input.spec.ndim else index
+    return index.reshape(1) if is_tensor(index) and not index.spec.ndim else index
 
 
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Copy of input with the slices along `dim` at the positions in a vector of integers replaced by source."""
-    if not input.spec.ndim:  # a 0-d tensor counts as a vector of one element
-        one = index_copy(input.reshape(1), dim, index.reshape(-1), source.reshape(-1))
-        return one.reshape(input.spec.shape)
+    if not input.spec.ndim:
+        return as_vector(index_copy, input, dim, index, source)
     index = index_vector("index_copy", input, index)
     source = cast_for_write("index_copy", source, input.spec.dtype, input=input, source=source)
     if index.spec.ndim > source.spec.ndim:  # one element for one position

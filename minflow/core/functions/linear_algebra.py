@@ -178,8 +178,11 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Sequence[int]] = 2) -> 
         what = f"tensordot: {len(axes_a)} axes of a and {len(axes_b)} of b"
         fail(ShapeError, what, "one axis of b for each of a", a=a, b=b)
     for i, j in zip(axes_a, axes_b):
-        if a.spec.shape[i] != b.spec.shape[j]:
-            what = f"tensordot: sizes differ, {a.spec.shape[i]} (axis {i} of a) and {b.spec.shape[j]} (axis {j} of b)"
+        m, n = a.spec.shape[i], b.spec.shape[j]
+        if m != n and 1 in (m, n):  # the axis of size 1 is repeated, so the sum of products is a product with the sum
+            a, b = (a, b.sum(j, keepdim=True)) if m == 1 else (a.sum(i, keepdim=True), b)
+        elif m != n:
+            what = f"tensordot: sizes differ, {m} (axis {i} of a) and {n} (axis {j} of b)"
             fail(ShapeError, what, "dims=([axes of a], [axes of b])", a=a, b=b)
     kept_a = [d for d in range(a.spec.ndim) if d not in axes_a]
     kept_b = [d for d in range(b.spec.ndim) if d not in axes_b]

@@ -203,7 +203,8 @@ def matrix_norm(
         fail(OutOfRangeError, f"matrix_norm: ord is {ord!r}", '"fro", "nuc", 1, -1, 2, -2, inf or -inf', A=A)
     if ord in ("nuc", 2, -2):
         values = svdvals(A.movedim(axes, (-2, -1)))
-        result = values.sum(-1) if ord == "nuc" else values.amax(-1) if ord == 2 else values.amin(-1)
+        nuclear = ord == "nuc" or not values.spec.shape[-1]  # of nothing, every norm is 0
+        result = values.sum(-1) if nuclear else values.amax(-1) if ord == 2 else values.amin(-1)
     else:
         summed = axes[0] if abs(ord) == 1 else axes[1]
         sums = e.abs(A).sum(summed, keepdim=True)
@@ -245,6 +246,8 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number, norm(A) * norm(inverse(A)); p=None: the largest singular value divided by the smallest."""
     if p in (None, 2, -2):
         values = svdvals(A)
+        if not values.spec.shape[-1]:
+            return values.sum(-1)
         first, last = values[..., 0], values[..., -1]
         return e.div(last, first) if p == -2 else e.div(first, last)
     return e.mul(matrix_norm(A, p), matrix_norm(inverse(A), p))

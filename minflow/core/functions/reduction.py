@@ -205,6 +205,8 @@ def var_mean(
     correction: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(variance, mean) over `dim`."""
+    if dim.__class__ is bool:  # var_mean(input, False) is var_mean(input, unbiased=False)
+        dim, unbiased = None, bool(dim)
     return var(input, dim, unbiased, keepdim, correction=correction), mean(input, dim, keepdim)
 
 
@@ -218,6 +220,8 @@ def std_mean(
     correction: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """(standard deviation, mean) over `dim`."""
+    if dim.__class__ is bool:
+        dim, unbiased = None, bool(dim)
     return std(input, dim, unbiased, keepdim, correction=correction), mean(input, dim, keepdim)
 
 
@@ -231,7 +235,6 @@ def safe_sqrt(x: Tensor) -> Tensor:
 
 
 @accept_axis
-@in_float32
 def norm(
     input: Tensor,
     p: float | str = "fro",
@@ -240,7 +243,11 @@ def norm(
     dtype: DTypeLike | None = None,
 ) -> Tensor:
     """(sum |x|**p) ** (1/p) over `dim`. p: a number, inf, -inf, 0 (the number of nonzero elements) or "fro" (2)."""
-    input = maybe_to(input, dtype)
+    return norm_of(maybe_to(input, dtype), p, dim, keepdim)
+
+
+@in_float32
+def norm_of(input: Tensor, p: float | str | None, dim: int | Sequence[int] | None, keepdim: bool) -> Tensor:
     input = e.abs(input) if input.spec.dtype.is_complex else input
     if not input.spec.dtype.floating:
         fail(DTypeError, f"norm: the input must be floating, got {input.spec.dtype.name}", "input.float()", input=input)
@@ -294,6 +301,8 @@ def logsumexp(input: Tensor, dim: int, keepdim: bool = False) -> Tensor:
         fail(DTypeError, "logsumexp: not defined for complex numbers, which have no largest", hint, input=input)
     input = input if input.spec.dtype.floating else to(input, default_dtype())
     axis = normalize_axes(dim, input)
+    if not input.spec.size:  # there may be nothing along the axis: log(0)
+        return e.log(r.sum(e.exp(input), axis=axis, keepdims=keepdim))
     largest = detach(r.amax(input, axis=axis, keepdims=True))
     largest = e.where(c.isfinite(largest), largest, 0)
     total = e.log(r.sum(e.exp(e.sub(input, largest)), axis=axis, keepdims=True))

@@ -33,7 +33,7 @@ from .arguments import (
     sizes,
     to,
 )
-from .gather import diag, diagonal, gather, index_for, index_vector
+from .gather import as_vector, diag, diagonal, gather, index_for, index_vector
 from .indexing import assign_indexed
 from .reduction import cumsum, sum
 from .shape import broadcast_to, flatten, select
@@ -74,6 +74,8 @@ def scatter(
 
     reduce: "add" adds to the present element, "multiply" multiplies it.
     """
+    if not input.spec.ndim:
+        return as_vector(scatter, input, dim, index, src, value=value, reduce=reduce)
     index = index_for(index, input)
     if src is None:
         src = cast_fill_value("scatter", value, input.spec.dtype, input=input, value=value)
@@ -94,6 +96,8 @@ def scatter(
 
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Copy of input with `[i, index[i, j]] += src[i, j]` for dim 1, and so on."""
+    if not input.spec.ndim:
+        return as_vector(scatter_add, input, dim, index, src)
     index = index_for(index, input)
     src = cast_for_write("scatter_add", as_operand(src), input.spec.dtype, input=input, src=src)
     return i.scatter_add(
@@ -109,6 +113,8 @@ def scatter_reduce(
 
     include_self: the element of input takes part in the reduction. Tied extremes share the gradient.
     """
+    if not input.spec.ndim:
+        return as_vector(scatter_reduce, input, dim, index, src, reduce, include_self=include_self)
     if reduce not in REDUCTIONS:
         fail(DTypeError, f"scatter_reduce: reduce is {reduce!r}", f"one of {', '.join(REDUCTIONS)}", input=input)
     if src.spec.dtype is not input.spec.dtype:

@@ -218,7 +218,7 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
     order = [d for d in range(ndim) if d not in source]
     for to_, from_ in sorted(zip(destination, source)):
         order.insert(to_, from_)
-    return s.permute(input, dims=tuple(order))
+    return s.permute(input, dims=tuple(order[:ndim]))  # a 0-d tensor has an axis 0 for `normalize_axis`
 
 
 moveaxis = movedim
@@ -399,10 +399,10 @@ def split(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int =
             fail(ShapeError, what, "sizes that add up to it", x=input)
     else:
         step = integer(split_size_or_sections, "split_size")
-        if step < 1:
+        if step < 1 and (step or size):  # nothing may be split into a part of size 0
             what = f"split: the size of a part must be at least 1, got {step}"
             fail(OutOfRangeError, what, "a size of at least 1", x=input)
-        parts = [min(step, size - start) for start in range(0, size, step)] or [0]
+        parts = [min(step, size - start) for start in range(0, size, step or 1)] or [0]
     starts = [sum(parts[:k]) for k in range(len(parts))]
     return tuple([narrow(input, axis, start, n) for start, n in zip(starts, parts)])
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import OutOfRangeError
 from ..base.legacy_dispatch import overloaded
-from ..ops import compare as c, elementwise as e, reduce as r, sort as s
+from ..ops import compare as c, elementwise as e, order_statistics as o, reduce as r, sort as s
 from ..ops.index import gather
 from ..ops.shape import reshape
 from ..source_location import fail
@@ -52,7 +52,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The median (the lower of two middle elements), NaN if one element is NaN; with `dim`, `(values, indices)`."""
     if dim is None:
-        return r.median(input)
+        return r.median(input) if input.spec.size else o.nanmedian(input)  # which knows the median of nothing
     values, indices = sort(input, dim)
     if input.spec.ndim:
         axis = normalize_axis(dim, input.spec.ndim, input)

@@ -91,6 +91,12 @@ RENAMED_ARGUMENTS = {
 NUMPY_ARGUMENTS = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
 NUMPY_ARGUMENTS |= dict.fromkeys(("out", "dtype", "kind", "order", "stable"), ":None")
 
+# Functions that also take their factors by position, in PyTorch's old order -> the names of the factors:
+# `x.add_(-lr, grad)`, `addcmul(x, 0.5, a, b)`, `addmm(beta, x, alpha, a, b)`.
+OLD_ORDER = dict.fromkeys("add sub subtract rsub".split(), ("alpha",))
+OLD_ORDER |= dict.fromkeys("addcmul addcdiv".split(), ("value",))
+OLD_ORDER |= dict.fromkeys("addmm addmv addr addbmm baddbmm".split(), ("beta", "alpha"))
+SEVERAL_AXES = "squeeze squeeze_ broadcast_to count_nonzero hsplit vsplit dsplit".split()  # methods: `x.squeeze(0, 2)`
 
 SIGNATURE_ERRORS = ("unexpected keyword argument", "required positional argument")  # texts of Python's TypeErrors
 
@@ -102,6 +108,8 @@ def translate_call(
 
     qualname: "nn.functional.prelu".  error: the error of the call.  known: the names of the function's parameters.
     """
+    if isinstance(error, TypeError) and str(error).endswith("were given"):
+        return by_position(qualname, args, passed)
     if not passed or not isinstance(error, TypeError) or not any(text in str(error) for text in SIGNATURE_ERRORS):
         return None
     theirs = {k: ours for k, ours in NUMPY_ARGUMENTS.items() if k not in known and (ours in known or ours == ":None")}
@@ -117,3 +125,17 @@ def translate_call(
     kept = {found.get(k, k): value for k, value in passed.items() if found.get(k, k)[:1] not in ("", ":", "@")}
     given = [ours for k in passed if (ours := found.get(k, k))[:1] not in ("", ":", "@")]
     return (args, kept) if len(kept) == len(given) else None
+
+
+def by_position(qualname: str, args: tuple, passed: Mapping[str, Any]) -> tuple[tuple, dict[str, Any]] | None:
+    """The arguments of a call with more positional ones than ours takes; None if PyTorch takes no more either."""
+    space, _, name = qualname.rpartition(".")
+    if space == "Tensor" and name in SEVERAL_AXES and all(type(x) is int for x in args[1:]):
+        return (args[0], args[1:]), dict(passed)
+    names = OLD_ORDER.get(name.removesuffix("_"), ()) if space in ("flow", "Tensor") else ()
+    if names == ("alpha",):
+        return ((args[0], args[2]), {"alpha": args[1], **passed}) if len(args) == 3 else None
+    factors = [x for x in args if not hasattr(x, "spec")]
+    if not factors or len(factors) > len(names):
+        return None
+    return tuple([x for x in args if hasattr(x, "spec")]), {**dict(zip(names, factors)), **passed}

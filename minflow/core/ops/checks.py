@@ -134,6 +134,8 @@ def check_divisor(xp, op: str, a, b) -> None:
     """Refuse division of integers by 0, which is undefined (floats give inf or NaN)."""
     if (a if hasattr(a, "dtype") else b).dtype.kind == "f" or (on_host(b) and (b.all() if hasattr(b, "dtype") else b)):
         return
+    if not getattr(a, "size", 1):  # nothing is divided
+        return
     values = {name: spec_of(x) if hasattr(x, "dtype") else x for name, x in (("a", a), ("b", b))}
 
     def error(at: str) -> DivisionError:

@@ -439,14 +439,21 @@ def complex_sign(x, size):
 
 sign = define(
     "sign(x)",
-    not_bool("sign"),
+    same_spec,
     no_gradient,
     elementwise="same",
     scalar=lambda b, x: b.select(b.gt(x, 0), 1, b.select(b.lt(x, 0), -1, 0)),
     examples=unary(),
     doc="-1, 0 or 1; 0 for NaN.",
 )
-kernel(sign, lambda xp, x, out=None: xp.subtract(xp.greater(x, 0), xp.less(x, 0), out=out, dtype=x.dtype))
+
+
+@kernel(sign)
+def _(xp, x, out=None):
+    if x.dtype.kind == "b":
+        return xp.greater(x, 0, out=out)
+    return xp.subtract(xp.greater(x, 0), xp.less(x, 0), out=out, dtype=x.dtype)
+
 
 square = define(
     "square(x)",

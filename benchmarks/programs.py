@@ -5,7 +5,7 @@
     python benchmarks/programs.py --threads 0        # threads as each library chooses; wall time is printed, too
     python benchmarks/programs.py gpt --profile      # the functions of minflow that take longest
 
-The programs are in `small_ops.py`: functions of the library. Each library runs in a process of
+The programs are in `small_ops.py` and `large_kernels.py`: functions of the library. Each library runs in a process of
 its own; the two take turns, round by round, so that a busy machine slows both. The first round, which fills caches, is
 not counted.
 """
@@ -23,9 +23,10 @@ import sys
 import time
 from collections.abc import Callable
 
+import large_kernels
 import small_ops
 
-PROGRAMS: dict[str, Callable] = {**small_ops.PROGRAMS}
+PROGRAMS: dict[str, Callable] = {**small_ops.PROGRAMS, **large_kernels.PROGRAMS}
 AIMS = {"median": 1.0, "worst": 1.5}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 

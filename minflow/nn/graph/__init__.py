@@ -42,6 +42,25 @@ class Graph(GraphListing, RunningGraph):
     __doc__ = RunningGraph.__doc__
     _level, _debug = -1, dict[str, Any]()  # arguments of `debug`
 
+    def __init__(
+        self,
+        *,
+        debug_v_level: int = -1,
+        debug_ranks: int | list[int] | None = None,
+        debug_max_py_stack_depth: int = 2,
+        debug_only_user_py_stack: bool = True,
+        debug_op_repr_with_py_stack: bool = False,
+    ):
+        super().__init__()
+        if debug_v_level != -1:
+            self.debug(
+                debug_v_level,
+                ranks=debug_ranks,
+                max_py_stack_depth=debug_max_py_stack_depth,
+                only_user_py_stack=debug_only_user_py_stack,
+                op_repr_with_py_stack=debug_op_repr_with_py_stack,
+            )
+
     def observer(self, build: Build) -> Observer:
         """The observer of a build, which logs it if `debug` says so."""
         if self._level < 0:

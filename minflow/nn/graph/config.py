@@ -230,7 +230,8 @@ class GraphModule:
         from .messages import GraphAttributeError
 
         what = f"{name!r} is not an attribute of the handle for a module's settings in a graph"
-        values, hint = {"handle of": type(self.origin).__name__}, f"the module's own .{name}; or handle.origin.{name}"
+        hint = f"the module's own .{name}; or handle.origin.{name}"
+        values, hint = {"handle of": type(self.origin).__name__}, "graph.debug(1), for all" if name == "debug" else hint
         raise GraphAttributeError(what, values=values, where=here(), hint=hint)
 
     def __repr__(self) -> str:

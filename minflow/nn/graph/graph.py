@@ -82,7 +82,8 @@ class RunningGraph(Members, Display):
                 return loss
 
     Inputs and outputs: tensors and None in lists, tuples and dicts. Outputs are new tensors without a tape.
-    passes: the list of passes that are applied to the traced graph; it may be edited.
+    debug_v_level and the other keywords: arguments of `debug`.  passes: the list of passes that are applied to the
+    traced graph; it may be edited.
     """
 
     repr_style = "seed"  # or "v1": the newer names, and one line per operation

@@ -542,3 +542,30 @@ def test_notebook_falls_back_to_lines(displayed, capsys, monkeypatch):
     text = printed(2, capsys)
     assert displayed == [] and "(OPERATOR: model.fc1-matmul-0" in text
     assert text.count("start building graph modules.") == 1
+
+
+def test_newer_style_ends_with_the_operators(capsys):
+    graph, text = normalized(capsys, 1, "v1")
+    assert text.endswith(f"{graph.name} with operators:\n{graph}\n") and "(OPERATOR: model.fc-matmul-0(" in text
+    assert "with operators" not in normalized(capsys, 0, "v1")[1] and "with operators" not in normalized(capsys, 2)[1]
+
+
+def test_keywords_of_the_constructor(capsys):
+    class Plain(nn.Graph):
+        def __init__(self, **options):
+            super().__init__(**options)
+
+        def build(self, x):
+            return x * 2
+
+    Plain(debug_v_level=3, debug_max_py_stack_depth=1, debug_ranks=[0])(X)
+    lines = capsys.readouterr().out
+    assert "(OPERATOR: mul-0(" in lines and lines.count(" at test_debug.py:") == 1
+    Plain(debug_v_level=1, debug_ranks=2)(X)
+    Plain()(X)
+    assert capsys.readouterr().out == ""
+    with pytest.raises(flow.MinflowError, match="level 7"):
+        Plain(debug_v_level=7)
+    with pytest.raises(AttributeError) as caught:
+        trained().model.to(nn.graph.GraphModule).debug(1)
+    assert "graph.debug(1)" in caught.value.hint

@@ -153,12 +153,12 @@ def tensor_lines(path: str, module: Any) -> list[str]:
     return [f"({tag}:{name}:{tensor_text(t, parameter=p)})" for tag, name, t, p in rows]
 
 
-def listing_text(graph: Any, style: str = "seed") -> str:
+def listing_text(graph: Any, style: str = "seed", compiled: Any = None) -> str:
     """The whole listing; for a very large graph its outer lines. Never raises: an error is shown in place of the part
-    that could not be listed.
+    that could not be listed. compiled: a plan that is not the graph's latest one yet.
     """
     try:
-        return outer_lines("\n".join(Listing(graph, style).lines()), MAX_BYTES)
+        return outer_lines("\n".join(Listing(graph, style, compiled or graph._last).lines()), MAX_BYTES)
     except Exception as error:
         name = graph.__dict__.get("_name", "not initialized")
         return clean(f"(GRAPH:{name}:{type(graph).__name__}): ({type(error).__name__}: {str(error)[:200]})")
@@ -170,9 +170,8 @@ class Listing:
     calls: id(module) -> its first call in the last build. operators: path -> OPERATOR lines, removed as they are added.
     """
 
-    def __init__(self, graph: Any, style: str):
+    def __init__(self, graph: Any, style: str, compiled: Any):
         self.graph, self.style = graph, style
-        compiled = graph._last
         self.build = compiled.build if compiled else None
         self.calls: dict[int, Any] = {}
         for call in self.build.top.walk() if self.build else ():

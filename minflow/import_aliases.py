@@ -59,9 +59,11 @@ MERGED = {
         distance dropout flatten fold instancenorm lazy linear loss normalization padding pixelshuffle pooling rnn
         sparse transformer upsampling norm interpolate math_ops reshape dataset fused_batch_norm""".split()},
     **{f"distributions.{name}": ("distributions",) for name in """bernoulli beta binomial categorical cauchy chi2
-        dirichlet exponential gamma geometric gumbel half_normal independent kl laplace log_normal
-        mixture_same_family multinomial multivariate_normal one_hot_categorical poisson studentT
-        transformed_distribution uniform""".split()},
+        continuous_bernoulli dirichlet exp_family exponential fishersnedecor gamma generalized_pareto geometric gumbel
+        half_cauchy half_normal independent inverse_gamma kl kumaraswamy laplace log_normal logistic_normal
+        lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal negative_binomial
+        one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution
+        uniform von_mises weibull""".split()},
     "nn.modules": ("nn",), "nn.optimizer": ("optim",), "nn.optimizer.lr_scheduler": ("optim.lr_scheduler",),
     "_C": ("compat.functional_api.reordered", "compat.functional_api.fused", "nn.functional", "", "linalg"),
     "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),

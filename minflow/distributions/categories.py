@@ -10,6 +10,7 @@ from ..core.grad.modes import no_grad
 from ..core.source_location import fail
 from ..core.spec import finfo, int64
 from ..core.tensor import Tensor
+from . import constraints
 from .counts import check_probs_or_logits
 from .distribution import Distribution, broadcast_parameters, on_ranks_of
 
@@ -19,6 +20,8 @@ class Categorical(Distribution):
 
     probs: (..., n) weights >= 0, which are normalized.  logits: (..., n) logarithms of weights.
     """
+
+    has_enumerate_support = True
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
         check_probs_or_logits(type(self).__name__, probs, logits)
@@ -38,19 +41,12 @@ class Categorical(Distribution):
         self._num_events = x.shape[-1]
 
     @property
-    def parameter_names(self) -> tuple[str, ...]:  # type: ignore[override]
+    def parameter_names(self) -> tuple[str, ...]:
         return ("probs",) if self.by_probs else ("logits",)
 
     @property
-    def support(self):  # type: ignore[override]
-        """Description of the possible values, and a function that tests for them."""
-        n = self._num_events
-
-        def is_class(self, value: Tensor) -> Tensor:
-            inside = (value >= 0) & (value < n)
-            return inside & (value == F.floor(value)) if value.spec.dtype.floating else inside
-
-        return f"a class from 0 to {n - 1}", is_class
+    def support(self):
+        return constraints.integer_interval(0, self._num_events - 1)
 
     @property
     def probs(self) -> Tensor:
@@ -127,7 +123,7 @@ class OneHotCategorical(Categorical):
         super().__init__(probs, logits, validate_args)
         self._event_shape = type(self.batch_shape)((self._num_events,))
 
-    support = ("a row with one 1", lambda self, value: ((value == 0) | (value == 1)) & (value.sum(-1, True) == 1))
+    support = constraints.one_hot
 
     @property
     def mean(self) -> Tensor:
@@ -166,10 +162,9 @@ class Multinomial(Categorical):
         self.total_count = total_count
         self._event_shape = type(self.batch_shape)((self._num_events,))
 
-    support = (
-        "whole numbers >= 0 with the sum total_count",
-        lambda self, value: (value >= 0) & (value == F.floor(value)) & (value.sum(-1, True) == self.total_count),
-    )
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.multinomial(self.total_count)
 
     @property
     def mean(self) -> Tensor:

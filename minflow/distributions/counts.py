@@ -10,6 +10,7 @@ from ..core.ops.loss import logit_entropy
 from ..core.source_location import fail
 from ..core.spec import finfo
 from ..core.tensor import Tensor
+from . import constraints
 from .distribution import Distribution, broadcast_parameters, on_ranks_of
 from .inverse_cdf import open_uniform
 
@@ -23,6 +24,8 @@ def check_probs_or_logits(kind: str, probs, logits) -> None:
 class BinaryDistribution(Distribution):
     """A distribution with one probability, given as probs or as logits, log(p / (1 - p))."""
 
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
         check_probs_or_logits(type(self).__name__, probs, logits)
         self.by_probs = probs is not None
@@ -30,10 +33,10 @@ class BinaryDistribution(Distribution):
         super().__init__(self.parameter.shape, (), validate_args)
         if self.by_probs:
             p = self.parameter
-            self.require("probs", p, (p >= 0) & (p <= 1), "from 0 to 1")
+            self.require("probs", p, constraints.unit_interval.check(p), "from 0 to 1")
 
     @property
-    def parameter_names(self) -> tuple[str, ...]:  # type: ignore[override]
+    def parameter_names(self) -> tuple[str, ...]:
         return ("probs",) if self.by_probs else ("logits",)
 
     @property
@@ -61,7 +64,8 @@ class BinaryDistribution(Distribution):
 class Bernoulli(BinaryDistribution):
     """1 with probability p, else 0."""
 
-    support = ("0 or 1", lambda self, value: (value == 0) | (value == 1))
+    support = constraints.boolean
+    has_enumerate_support = True
 
     @property
     def mean(self) -> Tensor:
@@ -95,7 +99,7 @@ class Bernoulli(BinaryDistribution):
 class Geometric(BinaryDistribution):
     """The number of failures before the first success."""
 
-    support = ("a whole number >= 0", lambda self, value: (value >= 0) & (value == F.floor(value)))
+    support = constraints.nonnegative_integer
 
     @property
     def mean(self) -> Tensor:
@@ -129,13 +133,12 @@ class Binomial(BinaryDistribution):
         super().__init__(probs, logits, validate_args)
         self.total_count, self.parameter = broadcast_parameters(total_count, self.parameter)
         self._batch_shape = self.parameter.shape
-        count = self.total_count
-        self.require("total_count", count, (count >= 0) & (count == F.floor(count)), "a whole number >= 0")
+        whole = constraints.nonnegative_integer
+        self.require("total_count", self.total_count, whole.check(self.total_count), str(whole))
 
-    support = (
-        "a whole number from 0 to total_count",
-        lambda self, value: (value >= 0) & (value <= self.total_count) & (value == F.floor(value)),
-    )
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.integer_interval(0, self.total_count)
 
     @property
     def mean(self) -> Tensor:
@@ -163,13 +166,12 @@ class Binomial(BinaryDistribution):
 class Poisson(Distribution):
     """The number of events in a unit of time, `rate` on average."""
 
-    parameter_names = ("rate",)
-    support = ("a whole number >= 0", lambda self, value: (value >= 0) & (value == F.floor(value)))
+    arg_constraints = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
 
     def __init__(self, rate, validate_args: bool | None = None):
         (self.rate,) = broadcast_parameters(rate)
         super().__init__(self.rate.shape, (), validate_args)
-        self.require("rate", self.rate, self.rate >= 0, ">= 0")
 
     @property
     def mean(self) -> Tensor:

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from ..core import functions as F
@@ -20,6 +19,7 @@ from ..core.ops.global_tensors import on_each_rank
 from ..core.source_location import fail
 from ..core.spec import cpu, default_dtype, promote
 from ..core.tensor import Size, Tensor
+from .constraints import Constraint, independent, is_dependent
 
 
 def broadcast_parameters(*values) -> list[Tensor]:
@@ -50,13 +50,24 @@ class Distribution:
     validate_args: check parameters and values (True unless `Distribution.set_default_validate_args(False)`).
     """
 
-    has_rsample = False  # True if gradients flow through a sample
+    has_rsample = has_enumerate_support = False  # has_rsample: gradients flow through a sample
     validate = True
-    support: tuple[str, Callable] | None = None  # a text such as "numbers > 0", and a function that tests a value
+    arg_constraints: dict[str, Constraint] = {}  # name of a parameter -> its valid values
+    support: Any = None  # Constraint of a value
 
     def __init__(self, batch_shape=(), event_shape=(), validate_args: bool | None = None):
         self._batch_shape, self._event_shape = Size(tuple(batch_shape)), Size(tuple(event_shape))
         self.validate = Distribution.validate if validate_args is None else bool(validate_args)
+        if not self.validate or is_tracing():
+            return
+        for name, constraint in self.arg_constraints.items():
+            if not is_dependent(constraint) and (name in vars(self) or not hasattr(type(self), name)):
+                x = ensure_tensor(getattr(self, name))
+                self.require(name, x, constraint.check(x), str(constraint))
+
+    @property
+    def _validate_args(self) -> bool:  # PyTorch's name
+        return self.validate
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -79,18 +90,19 @@ class Distribution:
         """
         if not self.validate or valid is None or is_tracing():
             return
-        text, hint = f"{type(self).__name__}: {name} must be {what}, one is ", "validate_args=False skips this check"
+        text, hint = f"{type(self).__name__}: {name} must be {what}", "validate_args=False skips this check"
         same, spec = valid.shape == x.shape, x.spec
         if spec.device is not cpu and spec.size:
             numbers = F.where(valid, -math.inf, x.detach().float()) if same else x.new_full((), math.nan)
 
             def report(wrong: float, number: float) -> OutOfRangeError | None:
-                return OutOfRangeError(f"{text}{number:.4g}", values={name: spec}, hint=hint) if wrong else None
+                what = f"{text}, one is {number:.4g}" if same else text
+                return OutOfRangeError(what, values={name: spec}, hint=hint) if wrong else None
 
             defer((text,), [(~valid).any().array, numbers.max().array], report)
         elif not bool(valid.all()):
-            number = float(x.detach()[~valid].flatten()[0]) if same else math.nan
-            fail(OutOfRangeError, f"{text}{number:.4g}", hint, **{name: x})
+            found = f", one is {float(x.detach()[~valid].flatten()[0]):.4g}" if same else ""
+            fail(OutOfRangeError, text + found, hint, **{name: x})
 
     def validate_value(self, value) -> Tensor:
         """Convert a value to a tensor, and check that its shape and elements are possible."""
@@ -106,14 +118,21 @@ class Distribution:
                     value=value,
                 )
         if self.support is not None:
-            what, valid = self.support
-            self.require("value", value, valid(self, value), what)
+            self.require("value", value, self.support.check(value), str(self.support))
         return value
 
     def extended_shape(self, sample_shape) -> tuple[int, ...]:
         """The shape of a sample with this `sample_shape`."""
         shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
         return (*shape, *self.batch_shape, *self.event_shape)
+
+    _extended_shape = extended_shape  # names that subclasses written for PyTorch call
+
+    def _validate_sample(self, value) -> None:
+        self.validate_value(value)
+
+    def _get_checked_instance(self, cls: type, _instance=None):
+        return type(self).__new__(type(self)) if _instance is None else _instance
 
     def rsample(self, sample_shape=()) -> Tensor:
         """Draw a sample through which gradients reach the parameters (Kingma & Welling 2014, section 2.4)."""
@@ -177,7 +196,10 @@ class Distribution:
         """The standard deviation."""
         return F.sqrt(self.variance)
 
-    parameter_names: tuple[str, ...] = ()  # parameters that `repr` shows and `expand` expands
+    @property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters that `repr` shows and `expand` expands."""
+        return tuple(name for name in self.arg_constraints if name in vars(self))
 
     def expand(self, batch_shape, _instance=None):
         """Return the same distribution with its parameters expanded to a larger batch shape."""
@@ -202,8 +224,6 @@ class Independent(Distribution):
     base_distribution: the distribution.  reinterpreted_batch_ndims: the number of batch axes that become event axes.
     """
 
-    parameter_names = ()
-
     def __init__(
         self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None
     ):
@@ -217,6 +237,11 @@ class Independent(Distribution):
     @property
     def has_rsample(self) -> bool:  # type: ignore[override]
         return self.base_dist.has_rsample
+
+    @property
+    def support(self) -> Constraint | None:
+        base = self.base_dist.support
+        return independent(base, self.reinterpreted_batch_ndims) if base is not None else None
 
     @property
     def mean(self) -> Tensor:

@@ -13,8 +13,12 @@ from ..core.tensor import Tensor
 from .categories import Categorical, OneHotCategorical
 from .counts import Bernoulli, Binomial, Geometric, Poisson
 from .distribution import Distribution, Independent
+from .gamma_family import Beta, Dirichlet, Gamma, log_beta
 from .inverse_cdf import EULER, Exponential, Gumbel, Laplace, Uniform
-from .normal import HalfNormal, LogNormal, MultivariateNormal, Normal
+from .normal import HalfNormal, LogNormal, LowRankMultivariateNormal, MultivariateNormal, Normal
+from .transformed import TransformedDistribution
+from .transforms import ComposeTransform, sum_last
+from .univariate import ContinuousBernoulli, Pareto
 
 FORMULAS: dict[tuple[type, type], Callable] = {}
 
@@ -133,3 +137,85 @@ def _(p, q):
         what = f"kl_divergence: events of {p.reinterpreted_batch_ndims} axes and of {q.reinterpreted_batch_ndims}"
         fail(ShapeError, what, "the same reinterpreted_batch_ndims")
     return p.sum_event_axes(kl_divergence(p.base_dist, q.base_dist))
+
+
+@register_kl(Gamma, Gamma)
+def _(p, q):
+    a, b = p.concentration, q.concentration
+    return b * F.log(p.rate / q.rate) + F.lgamma(b) - F.lgamma(a) + (a - b) * F.digamma(a) + a * (q.rate / p.rate - 1)
+
+
+@register_kl(Beta, Beta)
+def _(p, q):
+    a1, a0, b1, b0 = p.concentration1, p.concentration0, q.concentration1, q.concentration0
+    changed = (a1 - b1) * F.digamma(a1) + (a0 - b0) * F.digamma(a0)
+    return log_beta(b1, b0) - log_beta(a1, a0) + changed + (b1 + b0 - a1 - a0) * F.digamma(a1 + a0)
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _(p, q):
+    a, b = p.concentration, q.concentration
+    mean_log = F.digamma(a) - F.digamma(a.sum(-1, keepdim=True))
+    return q.log_normalizer() - p.log_normalizer() + ((a - b) * mean_log).sum(-1)
+
+
+@register_kl(Pareto, Pareto)
+def _(p, q):
+    ratio = q.alpha / p.alpha
+    found = q.alpha * F.log(p.scale / q.scale) - F.log(ratio) + ratio - 1
+    return F.where(p.scale < q.scale, math.inf, found)
+
+
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+def _(p, q):
+    tail = p.log_normalizer() + F.log1p(-p.probs) - q.log_normalizer() - F.log1p(-q.probs)
+    return p.mean * (p.logits - q.logits) + tail
+
+
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+def _(p, q):
+    one, other = (MultivariateNormal(x.loc, scale_tril=x.scale_tril, validate_args=False) for x in (p, q))
+    return kl_divergence(one, other)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _(p, q):
+    if p.transforms != q.transforms:
+        what = f"kl_divergence: the transforms {p.transforms} and {q.transforms} differ"
+        fail(ShapeError, what, "x = p.sample((1000,)); (p.log_prob(x) - q.log_prob(x)).mean(0)")
+    found = kl_divergence(p.base_dist, q.base_dist)
+    event = ComposeTransform(p.transforms).domain.event_dim - len(p.base_dist.event_shape)
+    return sum_last(found, event)
+
+
+@register_kl(Normal, Laplace)
+def _(p, q):
+    offset = (p.loc - q.loc) / p.scale
+    distance = math.sqrt(2 / math.pi) * F.exp(-0.5 * offset.square()) + offset * F.erf(offset * math.sqrt(0.5))
+    return p.scale / q.scale * distance - F.log(p.scale / q.scale) - 0.5 * math.log(0.5 * math.pi) - 0.5
+
+
+@register_kl(Laplace, Normal)
+def _(p, q):
+    square = (p.scale.square() + 0.5 * (p.loc - q.loc).square()) / q.scale.square()
+    return 0.5 * math.log(0.5 * math.pi) - F.log(p.scale / q.scale) + square - 1
+
+
+@register_kl(Uniform, Normal)
+def _(p, q):
+    width, middle = p.high - p.low, 0.5 * (p.high + p.low)
+    square = (width.square() / 12 + (middle - q.loc).square()) / q.scale.square()
+    return 0.5 * square + F.log(q.scale / width) + 0.5 * math.log(2 * math.pi)
+
+
+@register_kl(Exponential, Gamma)
+def _(p, q):
+    a, ratio = q.concentration, q.rate / p.rate
+    return -a * F.log(ratio) + ratio + F.lgamma(a) + a * EULER - (1 + EULER)
+
+
+@register_kl(Gamma, Exponential)
+def _(p, q):
+    return -p.entropy() - F.log(q.rate) + q.rate * p.mean

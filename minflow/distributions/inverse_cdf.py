@@ -8,6 +8,7 @@ from ..core import functions as F
 from ..core.functions.arguments import ensure_tensor
 from ..core.functions.creation import rand
 from ..core.tensor import Tensor
+from . import constraints
 from .distribution import Distribution, broadcast_parameters, on_ranks_of
 
 EULER = 0.5772156649015329
@@ -28,8 +29,11 @@ class Uniform(Distribution):
     """Uniform in [low, high)."""
 
     has_rsample = True
-    parameter_names = ("low", "high")
-    support = ("from low to high", lambda self, value: (value >= self.low) & (value <= self.high))
+    arg_constraints = {"low": constraints.dependent, "high": constraints.dependent}
+
+    @property
+    def support(self) -> constraints.Constraint:
+        return constraints.interval(self.low, self.high)
 
     def __init__(self, low, high, validate_args: bool | None = None):
         self.low, self.high = broadcast_parameters(low, high)
@@ -71,13 +75,12 @@ class Exponential(Distribution):
     """The waiting time between events that occur at `rate` per unit of time."""
 
     has_rsample = True
-    parameter_names = ("rate",)
-    support = (">= 0", lambda self, value: value >= 0)
+    arg_constraints = {"rate": constraints.positive}
+    support = constraints.nonnegative
 
     def __init__(self, rate, validate_args: bool | None = None):
         (self.rate,) = broadcast_parameters(rate)
         super().__init__(self.rate.shape, (), validate_args)
-        self.require("rate", self.rate, self.rate > 0, "> 0")
 
     @property
     def mean(self) -> Tensor:
@@ -113,12 +116,12 @@ class LocationScale(Distribution):
     """A standard distribution scaled by scale > 0 and shifted by loc."""
 
     has_rsample = True
-    parameter_names = ("loc", "scale")
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support: constraints.Constraint = constraints.real
 
     def __init__(self, loc, scale, validate_args: bool | None = None):
         self.loc, self.scale = broadcast_parameters(loc, scale)
         super().__init__(self.loc.shape, (), validate_args)
-        self.require("scale", self.scale, self.scale > 0, "> 0")
 
     def rsample(self, sample_shape=()) -> Tensor:
         return self.icdf(open_uniform(self.extended_shape(sample_shape), self.loc))

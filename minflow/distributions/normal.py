@@ -11,6 +11,7 @@ from ..core.functions.creation import randn
 from ..core.functions.matrices import eye_of, solve_triangular
 from ..core.source_location import fail
 from ..core.tensor import Tensor
+from . import constraints
 from .distribution import Distribution, broadcast_parameters, on_ranks_of
 
 LOG_ROOT = math.log(math.sqrt(2 * math.pi))
@@ -27,12 +28,12 @@ class Normal(Distribution):
     """
 
     has_rsample = True
-    parameter_names = ("loc", "scale")
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support: constraints.Constraint = constraints.real
 
     def __init__(self, loc, scale, validate_args: bool | None = None):
         self.loc, self.scale = broadcast_parameters(loc, scale)
         super().__init__(self.loc.shape, (), validate_args)
-        self.require("scale", self.scale, self.scale > 0, "> 0")
 
     @property
     def mean(self) -> Tensor:
@@ -69,8 +70,8 @@ class LogNormal(Distribution):
     """exp of a normal value with mean loc and standard deviation scale."""
 
     has_rsample = True
-    parameter_names = ("loc", "scale")
-    support = ("> 0", lambda self, value: value > 0)
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.positive
 
     def __init__(self, loc, scale, validate_args: bool | None = None):
         self.base_dist = Normal(loc, scale, validate_args)
@@ -108,13 +109,12 @@ class HalfNormal(Distribution):
     """The absolute value of a normal value with mean 0 and standard deviation scale."""
 
     has_rsample = True
-    parameter_names = ("scale",)
-    support = (">= 0", lambda self, value: value >= 0)
+    arg_constraints = {"scale": constraints.positive}
+    support = constraints.nonnegative
 
     def __init__(self, scale, validate_args: bool | None = None):
         (self.scale,) = broadcast_parameters(scale)
         super().__init__(self.scale.shape, (), validate_args)
-        self.require("scale", self.scale, self.scale > 0, "> 0")
 
     @property
     def mean(self) -> Tensor:
@@ -153,7 +153,8 @@ class MultivariateNormal(Distribution):
     """
 
     has_rsample = True
-    parameter_names = ("loc", "scale_tril")
+    arg_constraints = {"loc": constraints.real_vector, "scale_tril": constraints.lower_cholesky}
+    support = constraints.real_vector
 
     def __init__(
         self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args: bool | None = None
@@ -214,6 +215,82 @@ class MultivariateNormal(Distribution):
     def log_prob(self, value) -> Tensor:
         offset = (self.validate_value(value) - self.loc).unsqueeze(-1)
         distance = solve_triangular(self.scale_tril, offset, upper=False).square().sum((-2, -1))
+        return -0.5 * distance - self.event_shape[0] * LOG_ROOT - self.half_log_det()
+
+    def entropy(self) -> Tensor:
+        return self.event_shape[0] * (0.5 + LOG_ROOT) + self.half_log_det()
+
+
+class LowRankMultivariateNormal(Distribution):
+    """The multivariate normal distribution with covariance cov_factor @ cov_factor.mT + diag(cov_diag).
+
+    loc: (..., n).  cov_factor: (..., n, rank).  cov_diag: (..., n), > 0.
+    """
+
+    has_rsample = True
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    }
+    support = constraints.real_vector
+
+    def __init__(self, loc, cov_factor, cov_diag, validate_args: bool | None = None):
+        n = loc.shape[-1] if loc.ndim else 0
+        if not n or cov_factor.ndim < 2 or cov_factor.shape[-2] != n or cov_diag.ndim < 1 or cov_diag.shape[-1] != n:
+            what = "LowRankMultivariateNormal: the shapes of loc, cov_factor and cov_diag do not agree"
+            hint = "loc (..., n), cov_factor (..., n, rank), cov_diag (..., n)"
+            fail(ShapeError, what, hint, loc=loc, cov_factor=cov_factor, cov_diag=cov_diag)
+        batch = F.broadcast_tensors(loc[..., 0], cov_factor[..., 0, 0], cov_diag[..., 0])[0].shape
+        self.loc, self.cov_diag = loc.expand(*batch, n), cov_diag.expand(*batch, n)
+        self.cov_factor = cov_factor.expand(*batch, *cov_factor.shape[-2:])
+        super().__init__(batch, (n,), validate_args)
+        scaled = self.cov_factor.mT / self.cov_diag.unsqueeze(-2)
+        capacitance = F.matmul(scaled, self.cov_factor) + eye_of(self.cov_factor, cov_factor.shape[-1])
+        self.scaled, self.capacitance_tril = scaled, F.cholesky(capacitance)  # matrix determinant lemma, Woodbury
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    mode = mean
+
+    @property
+    def variance(self) -> Tensor:
+        return self.cov_factor.square().sum(-1) + self.cov_diag
+
+    @property
+    def covariance_matrix(self) -> Tensor:
+        """cov_factor @ cov_factor.mT + diag(cov_diag)."""
+        return F.matmul(self.cov_factor, self.cov_factor.mT) + F.diag_embed(self.cov_diag)
+
+    @property
+    def scale_tril(self) -> Tensor:
+        """The lower Cholesky factor of the covariance matrix."""
+        return F.cholesky(self.covariance_matrix)
+
+    @property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance matrix."""
+        half = solve_triangular(self.capacitance_tril, self.scaled, upper=False)
+        return F.diag_embed(F.reciprocal(self.cov_diag)) - F.matmul(half.mT, half)
+
+    def rsample(self, sample_shape=()) -> Tensor:
+        shape = self.extended_shape(sample_shape)
+        along = standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc)
+        spread = F.matmul(self.cov_factor, along.unsqueeze(-1)).squeeze(-1)
+        return self.loc + spread + F.sqrt(self.cov_diag) * standard_normal(shape, self.loc)
+
+    def half_log_det(self) -> Tensor:
+        """Half the log-determinant of the covariance matrix."""
+        tril = F.log(F.diagonal(self.capacitance_tril, 0, -2, -1)).sum(-1)
+        return tril + 0.5 * F.log(self.cov_diag).sum(-1)
+
+    def log_prob(self, value) -> Tensor:
+        offset = self.validate_value(value) - self.loc
+        along = F.matmul(self.scaled, offset.unsqueeze(-1))
+        inside = solve_triangular(self.capacitance_tril, along, upper=False).square().sum((-2, -1))
+        distance = (offset.square() / self.cov_diag).sum(-1) - inside
         return -0.5 * distance - self.event_shape[0] * LOG_ROOT - self.half_log_det()
 
     def entropy(self) -> Tensor:

@@ -1,0 +1,144 @@
+"""Distributions, transforms and constraints against PyTorch: every quantity that PyTorch knows. Skipped without it."""
+
+import numpy as np
+import pytest
+
+import minflow as flow
+from tests.pytorch import needs_torch, torch
+
+pytestmark = needs_torch
+
+
+def wide(lib, x):
+    return lib.tensor(x, dtype=lib.float64)
+
+
+def mixture(lib):
+    weights, each = (
+        wide(lib, [[0.3, 0.7], [0.5, 0.5]]),
+        lib.distributions.Normal(wide(lib, [[0.0, 1.0], [2.0, 3.0]]), 1),
+    )
+    return lib.distributions.MixtureSameFamily(lib.distributions.Categorical(weights), each)
+
+
+def transformed(lib):
+    d = lib.distributions
+    steps = [d.SigmoidTransform(), d.AffineTransform(wide(lib, 0.0), wide(lib, 2.0)), d.PowerTransform(wide(lib, 2.0))]
+    return d.TransformedDistribution(d.Normal(wide(lib, [0.0, 1.0]), wide(lib, [1.0, 2.0])), steps)
+
+
+def affine_vectors(lib):
+    d = lib.distributions
+    base = d.MultivariateNormal(wide(lib, [0.2, 0.3, 0.1]), lib.eye(3, dtype=lib.float64))
+    return d.TransformedDistribution(base, d.AffineTransform(wide(lib, 1.0), wide(lib, [2.0, 3.0, 4.0]), event_dim=1))
+
+
+def made(name, *parameters):
+    return lambda lib: getattr(lib.distributions, name)(*[wide(lib, x) for x in parameters])
+
+
+A, B = [0.4, 2.5], [1.5, 2.0]
+SCALARS = {
+    **{name: made(name, A, B) for name in ("Gamma", "InverseGamma", "Beta", "FisherSnedecor", "Weibull", "VonMises")},
+    "Chi2": made("Chi2", A),
+    "StudentT": made("StudentT", B, A, B),
+    "HalfCauchy": made("HalfCauchy", B),
+    "Pareto": made("Pareto", [0.1, 0.2], B),
+    "GeneralizedPareto": made("GeneralizedPareto", [0.1, 0.2], B, [0.2, -0.1]),
+    "Kumaraswamy": made("Kumaraswamy", B, B),
+    "ContinuousBernoulli": made("ContinuousBernoulli", [0.3, 0.5]),
+    "RelaxedBernoulli": made("RelaxedBernoulli", 0.7, [0.3, 0.5]),
+    "NegativeBinomial": made("NegativeBinomial", [3.0, 5.0], [0.3, 0.5]),
+    "MixtureSameFamily": mixture,
+    "TransformedDistribution": transformed,
+}
+VECTORS = {
+    "Dirichlet": made("Dirichlet", [[0.3, 1.2, 2.0], [1.5, 2.0, 3.0]]),
+    "RelaxedOneHotCategorical": made("RelaxedOneHotCategorical", 0.7, [0.2, 0.3, 0.5]),
+    "OneHotCategoricalStraightThrough": made("OneHotCategoricalStraightThrough", [0.2, 0.3, 0.5]),
+    "LogisticNormal": made("LogisticNormal", [0.2, 0.3], [1.0, 2.0]),
+    "LowRankMultivariateNormal": made(
+        "LowRankMultivariateNormal", [0.2, 0.3, 1.0], [[1.0, 0.5], [2.0, 0.0], [0.3, 0.2]], [1.0, 0.5, 2.0]
+    ),
+    "affine": affine_vectors,
+}
+OURS_ALONE = {"Kumaraswamy mode"}  # PyTorch's formula takes the logarithm of a negative number: NaN
+
+
+def compare(what, ours, theirs):
+    """Both equal, or both not available."""
+    try:
+        expected = np.asarray(theirs().detach())
+    except (NotImplementedError, AttributeError, RuntimeError):
+        return
+    if what in OURS_ALONE:
+        assert np.isnan(expected).all()
+        return
+    np.testing.assert_allclose(ours().numpy(), expected, rtol=1e-6, atol=1e-9, err_msg=what)
+
+
+@pytest.mark.parametrize("name", SCALARS | VECTORS)
+def test_quantities(name):
+    ours, theirs = (({**SCALARS, **VECTORS})[name](lib) for lib in (flow, torch))
+    for quantity in ("mean", "variance", "stddev", "mode"):
+        compare(f"{name} {quantity}", lambda q=quantity: getattr(ours, q), lambda q=quantity: getattr(theirs, q))
+    compare(f"{name} entropy", ours.entropy, theirs.entropy)
+    value = {"NegativeBinomial": [2.0, 1.0], "OneHotCategoricalStraightThrough": [0.0, 1.0, 0.0]}.get(name)
+    value = value or ([0.3, 0.7] if name in SCALARS else [0.2, 0.3, 0.5])
+    for method in ("log_prob", "cdf", "icdf"):
+        compare(
+            f"{name} {method}",
+            lambda m=method: getattr(ours, m)(wide(flow, value)),
+            lambda m=method: getattr(theirs, m)(wide(torch, value)),
+        )
+    assert (tuple(ours.batch_shape), tuple(ours.event_shape)) == (tuple(theirs.batch_shape), tuple(theirs.event_shape))
+    wider = (3, *ours.batch_shape)
+    compare(
+        f"{name} expand",
+        lambda: ours.expand(wider).log_prob(wide(flow, value)),
+        lambda: theirs.expand(wider).log_prob(wide(torch, value)),
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in SCALARS | VECTORS if name != "NegativeBinomial"])
+def test_means_of_samples(name):
+    ours, theirs = (({**SCALARS, **VECTORS})[name](lib) for lib in (flow, torch))
+    flow.manual_seed(0)
+    torch.manual_seed(0)
+    values = wide(flow, theirs.sample((4000,)).tolist()), ours.sample((4000,))
+    squeezed = [x.atan().mean(0).numpy() for x in values]  # bounded, also for heavy tails
+    np.testing.assert_allclose(squeezed[1], squeezed[0], atol=0.08)
+
+
+@pytest.mark.parametrize("kind", ("biject_to", "transform_to"))
+@pytest.mark.parametrize(
+    "name", "real positive nonnegative unit_interval simplex lower_cholesky positive_definite".split()
+)
+def test_transforms_to_constraints(kind, name):
+    x = [[0.3, -0.4], [0.1, 0.6]]
+
+    def mapped(lib):
+        transform = getattr(lib.distributions, kind)(getattr(lib.distributions.constraints, name))
+        y = transform(wide(lib, x))
+        assert getattr(lib.distributions.constraints, name).check(y).all()
+        return y, transform.inv(y), transform.log_abs_det_jacobian(wide(lib, x), y)
+
+    for part in range(3):
+        compare(f"{kind} {name} {part}", lambda n=part: mapped(flow)[n], lambda n=part: mapped(torch)[n])
+
+
+@pytest.mark.parametrize(
+    "names", ["Gamma Gamma", "Beta Beta", "Pareto Pareto", "Normal Laplace", "Laplace Normal", "Uniform Normal",
+              "Exponential Gamma", "Gamma Exponential", "Dirichlet Dirichlet"]
+)  # fmt: skip
+def test_divergences(names):
+    def divergence(lib):
+        d = lib.distributions
+        parameters = {"Exponential": [B], "Dirichlet": [B]}
+        p, q = (
+            getattr(d, name)(*[wide(lib, x) for x in parameters.get(name, [first, B])])
+            for name, first in zip(names.split(), ([0.3, 0.7], [0.2, 0.1]))
+        )
+        return d.kl_divergence(p, q)
+
+    compare(names, lambda: divergence(flow), lambda: divergence(torch))

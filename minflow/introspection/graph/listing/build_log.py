@@ -125,11 +125,6 @@ class BuildLog(Observer):
         except Exception:
             self.print_tree()
 
-    def log_step(self, text: str) -> None:
-        """Log a step of OneFlow's that has no lines of its own here; a tree leaves it out."""
-        if self.tree is None:
-            self.log(1, f"{self.head} {text}.")
-
     def print_tree(self) -> None:
         """Print the lines so far, since the tree cannot be displayed."""
         tree, self.tree = self.tree, None
@@ -176,8 +171,8 @@ class BuildLog(Observer):
 
     @never_raises
     def inputs_ready(self) -> None:
-        self.log_step("start building graph builders of parameters and buffers")
-        self.log_step("end building graph builders of parameters and buffers")
+        self.log(1, f"{self.head} start building graph builders of parameters and buffers.")
+        self.log(1, f"{self.head} end building graph builders of parameters and buffers.")
         self.log(1, f"{self.head} start building graph inputs.")
         if self.level >= 1:
             for line in listing.graph_inputs(self.build, self.style):
@@ -215,14 +210,14 @@ class BuildLog(Observer):
         now = time.perf_counter()
         if self.level >= 2 and self.opening is not None and (wrong := self.opening.mistake()):
             self.log(2, str(wrong))
-        self.log_step("start building graph with compile passes")
+        self.log(1, f"{self.head} start building graph with compile passes.")
         for part in compiled.parts:
             for before, after in zip(part.stages, part.stages[1:]):
                 counts = f"{len(before.graph.nodes)} -> {len(after.graph.nodes)} operations"
                 self.log(1, f"pass {after.name} ({part.name}): {counts}", 1)
             memory = f"{part.plan.arena_bytes:,} bytes in one arena"
             self.log(1, f"{part.name}: {len(part.graph.nodes)} operations, {memory}", 1)
-        self.log_step("end building graph with compile passes")
+        self.log(1, f"{self.head} end building graph with compile passes.")
         self.log(0, f"{self.head} building plan Done! Cost time: {seconds_text(now - self.plan_start)}.\n")
         self.log(0, f"{self.head}'s total time to build graph and plan : {seconds_text(now - self.build_start)}.\n")
         if self.level >= 1 and self.style == "v1" and self.tree is None:  # a tree has the operations in their modules

@@ -623,7 +623,22 @@ BFloat16Tensor = _typed("BFloat16Tensor")
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"minflow\.(core|platforms)\.")
 
 if _TYPE_CHECKING:
-    from . import data, distributed, fft, func, library, models, onnx, sparse, special, typing, utils, vision
+    from . import (
+        data,
+        distributed,
+        fft,
+        func,
+        library,
+        models,
+        onnx,
+        profiler,
+        signal,
+        sparse,
+        special,
+        typing,
+        utils,
+        vision,
+    )
     from . import testing
     from .compat.namespaces import accelerator, backends, comm, jit
     from .core.grad.registered import ops
@@ -638,6 +653,8 @@ _LAZY = (
     "library",
     "models",
     "onnx",
+    "profiler",
+    "signal",
     "sparse",
     "special",
     "typing",

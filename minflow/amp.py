@@ -7,7 +7,7 @@ products take a fraction of the time.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .core.autograd import run_decomposition
@@ -143,6 +143,40 @@ class autocast(ContextVarScope):
         return wrapped
 
 
+def custom_fwd(fwd: Callable | None = None, *, device_type: str = "cpu", cast_inputs: Any = None) -> Any:
+    """Decorate `forward` of an autograd.Function; cast_inputs: its floating inputs get this dtype inside autocast.
+
+    Without cast_inputs it runs in the autocast that is active; with it, without autocast.
+    """
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorated(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        ctx._fwd_used_autocast = is_autocast_enabled(device_type) and cast_inputs is None
+        if cast_inputs is None or not is_autocast_enabled(device_type):
+            return fwd(ctx, *args, **kwargs)
+        dtype = as_dtype(cast_inputs)
+        cast = [x.to(dtype) if hasattr(x, "spec") and is_castable(x.spec.dtype) else x for x in args]
+        with autocast(device_type, enabled=False):
+            return fwd(ctx, *cast, **kwargs)
+
+    return decorated
+
+
+def custom_bwd(bwd: Callable | None = None, *, device_type: str = "cpu") -> Any:
+    """Decorate `backward` of an autograd.Function whose forward has `custom_fwd`: it runs in the same autocast."""
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorated(ctx: Any, *args: Any) -> Any:
+        with autocast(device_type, enabled=ctx._fwd_used_autocast):
+            return bwd(ctx, *args)
+
+    return decorated
+
+
 def is_autocast_available(device_type: str) -> bool:
     """True if autocast has an effect on this device type: if there is a device of this type."""
     return is_available(device_type)
@@ -158,5 +192,13 @@ def get_autocast_dtype(device_type: str = "cpu") -> Any:
     return (MODE.get().low or {}).get(device_type) or DEFAULTS[device_type]
 
 
-__all__ = ["GradScaler", "autocast", "get_autocast_dtype", "is_autocast_available", "is_autocast_enabled"]
+__all__ = [
+    "GradScaler",
+    "autocast",
+    "custom_bwd",
+    "custom_fwd",
+    "get_autocast_dtype",
+    "is_autocast_available",
+    "is_autocast_enabled",
+]
 __getattr__ = _name_hints("flow.amp", globals())

@@ -178,6 +178,8 @@ ROOMS = {
     "special": ["core", "nn"],
     "fft": ["core"],
     "sparse": ["core"],
+    "signal": ["core"],
+    "profiler": ["core", "nn"],
     # and, as learners write, `import minflow as flow`
     "exercises": [
         "core.base",

@@ -15,7 +15,9 @@ SPREAD = (["args", "options"], ["args", "kwargs"], ["inputs", "attrs"])
 # these forward any call: the arguments are those of another function, or of the user's
 ANY = {"flow.nn.Identity", "flow.jit.fork", "flow.nn.utils.skip_init", "flow.nn.parallel.DistributedDataParallel",
        "flow.utils.data.StackDataset", "minflow_widgets.explore", "flow.typing.Numpy", "flow.typing.ListNumpy",
-       "flow.typing.ListListNumpy", "flow.kernels"}  # fmt: skip
+       "flow.typing.ListListNumpy", "flow.kernels",
+       *[f"flow.signal.windows.{name}" for name in """bartlett blackman cosine exponential gaussian general_cosine
+         general_hamming hamming hann kaiser nuttall""".split()]}  # fmt: skip
 ANY_METHODS = {"forward", "backward", "apply", "build", "to", "compile", "step", "compare", "compare_eager"}
 ANY_METHODS |= {"rule"}  # of an optimizer: subclasses name what it receives
 NAMES = {

@@ -54,4 +54,4 @@ from .collectives import (
     send as send,
 )
 
-__getattr__ = _name_hints("flow.distributed", globals())
+__getattr__ = _name_hints("flow.distributed", globals(), {"nn": "nn."})

@@ -74,4 +74,4 @@ from .univariate import (
     Weibull as Weibull,
 )
 
-__getattr__ = _name_hints("flow.distributions", globals())
+__getattr__ = _name_hints("flow.distributions", globals(), {"utils": "utils."})

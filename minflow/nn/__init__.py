@@ -211,7 +211,7 @@ if _TYPE_CHECKING:
     from .graph import Graph as Graph
 
 # nn.graph, with its passes, plans and listings, would be a seventh of all code loaded by an import
-_missing = _name_hints("flow.nn", globals(), {"Graph": "graph.Graph"})
+_missing = _name_hints("flow.nn", globals(), {"Graph": "graph.Graph", "attention": "attention."})
 
 
 def __getattr__(name: str) -> _Any:

@@ -181,7 +181,9 @@ class Module(Display):
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__
-        if isinstance(value, Parameter):
+        if name in own.get("_computed", ()):  # see `utils/weight_norms.py`
+            own["_computed"][name].assign(self, value)
+        elif isinstance(value, Parameter):
             self.check_initialized(name)
             self.discard(name, keep="_parameters")
             self.register_parameter(name, value)

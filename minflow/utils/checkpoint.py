@@ -162,3 +162,6 @@ def checkpoint_sequential(
 
 
 __all__ = ["checkpoint", "checkpoint_sequential"]
+
+
+__path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`

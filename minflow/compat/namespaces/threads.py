@@ -1,14 +1,17 @@
-"""Process-wide settings for threads, precision and determinism, such as `flow.set_num_threads`."""
+"""Process-wide settings for threads, precision, determinism and random numbers, such as `flow.set_num_threads`."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ...core.base.dtypes import PRECISIONS, MatmulPrecision
 from ...core.base.errors import OutOfRangeError
 from ...core.base.optional import install_command
 from ...core.host.blas import on_all_threads, set_threads
+from ...core.random import get_rng_state, set_rng_state
 from ...core.source_location import fail, warn
 
 MAX_THREADS = 1024  # upper limit of threads, above the core count of any supported machine
@@ -117,3 +120,16 @@ def set_flush_denormal(mode: bool) -> bool:
 def _assert(condition: Any, message: str = "") -> None:
     """Run `assert condition, message`."""
     assert condition, message
+
+
+@contextmanager
+def fork_rng(
+    devices: Any = None, enabled: bool = True, _caller: str = "", _devices_kw: str = "", device_type: str = "cuda"
+) -> Iterator[None]:
+    """Restore the state of the default generator, which all devices share, at the end of a `with` block."""
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            set_rng_state(state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
 
@@ -17,3 +17,11 @@ def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple]:
 
 
 _single, _pair, _triple, _quadruple = [_ntuple(n) for n in (1, 2, 3, 4)]
+
+
+def consume_prefix_in_state_dict_if_present(state_dict: MutableMapping[str, Any], prefix: str) -> None:
+    """Remove a prefix such as "module." from the names of a state_dict, and of its metadata, in place."""
+    for entries, start in ((state_dict, prefix), (getattr(state_dict, "_metadata", {}), prefix.rstrip("."))):
+        for name in [name for name in entries if name.startswith(start) and name != ""]:
+            value = entries.pop(name)
+            entries[name[len(start) :].removeprefix("." if start != prefix else "")] = value

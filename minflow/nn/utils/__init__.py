@@ -24,4 +24,8 @@ from .weight_norms import (
     weight_norm as weight_norm,
 )
 
-__getattr__ = _name_hints("flow.nn.utils", globals())
+__getattr__ = _name_hints(
+    "flow.nn.utils",
+    globals(),
+    {name: f"{name}." for name in ("parametrizations", "parametrize", "prune")},
+)

@@ -5,6 +5,8 @@ The weight itself is then not a parameter; it is recomputed on every access. Rea
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core.base.errors import ModuleError, OutOfRangeError
 from ...core.functions import norm
 from ...core.functions.creation import randn
@@ -21,14 +23,20 @@ from ..parameter import Parameter
 class ComputedWeight:
     """Base of objects that compute one weight of a module on every access: see `Module.__getattr__`."""
 
-    def __init__(self, name: str):
+    def __init__(self, name: str = ""):
         self.name = name
 
     def weight(self, module: Module) -> Tensor:
         """The weight, computed from the current parameters."""
         raise NotImplementedError
 
+    def assign(self, module: Module, value: Any) -> None:
+        """Called by `module.weight = value`."""
+        what = f"{self.name!r} of this {type(module).__name__} is computed by {type(self).__name__}"
+        fail(ModuleError, what, f"write the parameters that it is computed from: {', '.join(module._parameters)}")
+
     def begin(self, module: Module) -> None:
+        """Let accesses to the attribute of the module compute the weight."""
         module.__dict__.setdefault("_computed", {})[self.name] = self
 
 

@@ -17,7 +17,7 @@ from ...core.random import Generator, generator_or_default
 from ...core.source_location import fail
 from .collate import default_collate, default_convert, pinned
 from .dataset import IterableDataset
-from .fetch import END, BatchMaker, add_batch_note
+from .fetch import END, BatchMaker, add_batch_note, get_worker_info as get_worker_info
 from .sampler import BatchSampler, RandomSampler, SequentialSampler
 from .workers import WORKER_POOLS
 

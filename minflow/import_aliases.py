@@ -18,7 +18,7 @@ from typing import Any
 
 from .core.base.errors import MissingModuleError
 from .core.messages import suggestions
-from .core.messages.unsupported import reason
+from .core.messages.unsupported import reason, substitute
 from .core.source_location import here
 
 ROOT = __name__.rpartition(".")[0]
@@ -29,15 +29,24 @@ ALIASES = {
     **{f"backends.{name}": f"compat.namespaces.backends:{name}"
        for name in "cuda cudnn mkl mkldnn mps openmp opt_einsum".split()},
     "ops": "core.grad.registered:ops",
+    **{f"compiler.{name}": f"compat.namespaces.jit:{name}" for name in "compile disable is_compiling reset".split()},
+    **{f"compiler.{name}": "compat.namespaces.jit:unused" for name in "allow_in_graph assume_constant_result".split()},
+    **{f"compiler.{name}": "compat.namespaces.jit:is_tracing" for name in "is_dynamo_compiling is_exporting".split()},
+    "compiler.cudagraph_mark_step_begin": "compat.namespaces.jit:reset", "vmap": "func:vmap",
+    "random.fork_rng": "compat.namespaces.threads:fork_rng",
     "__config__": "compat.namespaces.config", "xpu": "compat.namespaces.mps",
     "utils.model_zoo": "compat.namespaces.hub",
     "autograd.graph": "core.grad.saved_tensors",
-    "autograd.function": "core.grad.function", "autograd.functional": "core.grad.functional",
+    "autograd.function": "core.grad.function", "autograd.autograd_function": "core.grad.function",
+    "autograd.autograd_mode": "core.grad.modes", "comm.comm_ops": "compat.namespaces.comm",
+    "comm.primitive": "compat.namespaces.comm", "framework.docstr": "", "utils.vision.transforms": "vision.transforms",
+    "utils.vision": "vision", "autograd.functional": "core.grad.functional",
     "autograd.grad_mode": "core.grad.modes", "autograd.anomaly_mode": "core.grad.modes",
     "cuda.amp": "amp", "cuda.random": "cuda", "compatible.single_client": "", "_tensor": "core.tensor",
     "random": "job.legacy.random", "unittest": "job.legacy.unittest",
     "nn.graph.graph_config": "nn.graph.config", "nn.graph.graph_block": "nn.graph.config",
     "nn.modules.module": "nn.module", "nn.modules.container": "nn.containers",
+    "cpu": "compat.namespaces.cpu", "cpu.amp": "amp", "distributed.nn.functional": "distributed.nn",
     "nn.parallel.distributed": "nn.parallel",
     "nn.utils.convert_parameters": "nn.utils.convert",
     "utils.hooks": "nn.hooks",
@@ -57,20 +66,28 @@ ALIASES.update(RENAMED)
 MERGED = {
     **{f"nn.modules.{name}": ("nn", "nn.functional") for name in """activation adaptive batchnorm channelshuffle conv
         distance dropout flatten fold instancenorm lazy linear loss normalization padding pixelshuffle pooling rnn
-        sparse transformer upsampling norm interpolate math_ops reshape dataset fused_batch_norm""".split()},
+        sparse transformer upsampling norm interpolate math_ops reshape dataset fused_batch_norm
+        batchnorm_fused""".split()},
     **{f"distributions.{name}": ("distributions",) for name in """bernoulli beta binomial categorical cauchy chi2
         continuous_bernoulli dirichlet exp_family exponential fishersnedecor gamma generalized_pareto geometric gumbel
         half_cauchy half_normal independent inverse_gamma kl kumaraswamy laplace log_normal logistic_normal
         lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal negative_binomial
         one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution
         uniform von_mises weibull""".split()},
+    **{f"nn.optimizer.{name}": ("optim", "optim.lr_scheduler") for name in """adagrad adam adamw lamb lbfgs optimizer
+        rmsprop sgd chained_scheduler constant_lr cosine_annealing_lr cosine_annealing_warm_restarts cosine_decay_lr
+        cyclic_lr exponential_lr lambda_lr linear_lr multiplicative_lr multistep_lr polynomial_lr
+        reduce_lr_on_plateau sequential_lr step_lr warmup_lr""".split()},
     "nn.modules": ("nn",), "nn.optimizer": ("optim",), "nn.optimizer.lr_scheduler": ("optim.lr_scheduler",),
     "_C": ("compat.functional_api.reordered", "compat.functional_api.fused", "nn.functional", "", "linalg"),
     "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
     "_oneflow_internal": ("", "nn.functional"), "_utils": ("",), "functional": ("",), "storage": ("",),
-    "autograd.variable": ("autograd",), "cuda.amp.autocast_mode": ("amp",), "cuda.amp.grad_scaler": ("amp",),
+    "autograd.variable": ("autograd",), "autograd.profiler": ("profiler",), "profiler.profiler": ("profiler",),
+    "utils.benchmark.utils": ("utils.benchmark",), "utils.benchmark.utils.timer": ("utils.benchmark",),
+    "utils.benchmark.utils.common": ("utils.benchmark",), "utils.benchmark.utils.compare": ("utils.benchmark",),
+    "amp.autocast_mode": ("amp",), "amp.grad_scaler": ("amp",),
     "compatible": ("",), "framework": ("",), "framework.tensor": ("",), "framework.dtype": ("",),
-    "serialization": ("io",), "torch_version": ("version",),
+    "nn.utils.stateless": ("func",), "serialization": ("io",), "torch_version": ("version",),
 }  # fmt: skip
 # Base classes and helpers that PyTorch names with an underscore, mostly imported for isinstance -> their path here.
 NAME_ALIASES = {
@@ -89,7 +106,7 @@ def resolve_submodule(name: str) -> str:
     """Real path of a module below an alias: "typing" for "compatible.single_client.typing", "" if there is none."""
     above, _, last = name.rpartition(".")
     home = ALIASES.get(above, above and resolve_submodule(above))
-    return f"{home}.{last}".lstrip(".") if home or (above in ALIASES and ":" not in home) else ""
+    return f"{home}.{last}".lstrip(".") if (home or above in ALIASES) and ":" not in home else ""
 
 
 def resolve_alias(name: str) -> Any:
@@ -100,7 +117,7 @@ def resolve_alias(name: str) -> Any:
 
 
 class AliasFinder:
-    """Meta path finder of the aliases. Raises MissingModuleError, with the reason, for modules left out on purpose."""
+    """First meta path finder: the aliases."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
@@ -109,12 +126,8 @@ class AliasFinder:
             return einops_spec(name, path)
         if top != ROOT:
             return None
-        if inner not in ALIASES and inner not in MERGED:
-            why = reason(inner)
-            if why and PathFinder.find_spec(name, path) is None:
-                raise MissingModuleError(f"there is no module {name}", where=here(), hint=why)
-            if not resolve_submodule(inner):
-                return None
+        if inner not in ALIASES and inner not in MERGED and not resolve_submodule(inner):
+            return None
         return ModuleSpec(name, AliasFinder, is_package=True)  # type: ignore[arg-type]
 
     @staticmethod
@@ -133,6 +146,41 @@ class AliasFinder:
         else:
             module.__doc__ = f"The names of {', '.join(map(absolute_name, MERGED[name]))}, under an alias."
             add_lazy_names(module, MERGED[name])
+
+
+class MissingFinder:
+    """Last meta path finder: an error that says what to use, for each name below the root that no other finder found.
+
+    `from minflow.nn import Foo` gets here too, since the import system then tries a submodule; and so does
+    `import minflow.math`, a legacy namespace that is an attribute, which is served.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        above, _, last = name.rpartition(".")
+        if name.partition(".")[0] != ROOT or not above:
+            return None
+        try:
+            attribute = getattr(sys.modules[above], last)
+            hint = f"from {above} import {last}: it is not a module"
+        except AttributeError as error:
+            attribute, hint = None, getattr(error, "hint", "")
+        if isinstance(attribute, ModuleType):
+            return ModuleSpec(name, MissingFinder, is_package=True)  # type: ignore[arg-type]
+        inner = above.partition(".")[2]
+        spaces = [inner, *(alias for alias, home in ALIASES.items() if home == inner), *MERGED.get(inner, ())]
+        public = next((it for it in spaces[1:] if inner.startswith(("core.", "compat."))), inner)
+        hint = next(filter(None, [reason(f"{it}.{last}".lstrip(".")) for it in spaces]), hint)
+        name = f"{absolute_name(public)}.{last}"
+        hint = hint or substitute(f"{public}.{last}") or f"dir({absolute_name(public)}) lists what is there"
+        raise MissingModuleError(f"there is no module or name {name}", where=here(), hint=hint)
+
+    create_module = AliasFinder.create_module
+
+    @staticmethod
+    def exec_module(module: ModuleType) -> None:
+        above, _, last = module.__name__.rpartition(".")
+        sys.modules[module.__name__] = getattr(sys.modules[above], last)
 
 
 class EinopsLoader(SourceFileLoader):
@@ -156,6 +204,7 @@ def einops_spec(name: str, path: Any) -> ModuleSpec | None:
 def add_lazy_names(module: ModuleType, paths: Sequence[str]) -> None:
     """Give `module` a `__getattr__` that looks up missing names in the modules `paths`, and a matching `__dir__`."""
     own = module.__name__.partition(".")[2]
+    vars(module).setdefault("__path__", ())  # a tuple: for a list, jedi would take the file for a package
 
     def __getattr__(name: str) -> Any:
         if f"{own}.{name}" in ALIASES or f"{own}.{name}" in MERGED:
@@ -203,7 +252,7 @@ def install() -> None:
     The modules below `nn.modules` also get the lazy lookup, because PyTorch has some layers, such as Flatten, in other
     files than minflow.
     """
-    sys.meta_path.insert(0, AliasFinder)  # type: ignore[arg-type]
+    sys.meta_path[:] = [AliasFinder, *sys.meta_path, MissingFinder]
     if "einops._backends" in sys.modules:  # imported before us
         importlib.import_module(absolute_name("compat.einops_backend"))
     suggestions.RESOLVERS[:] = [import_alias]

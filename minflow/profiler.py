@@ -24,8 +24,17 @@ from .core.messages.suggestions import name_hints as _name_hints
 from .core.mode import MODE
 from .core.source_location import caller, fail
 
-__all__ = ["EventList", "FunctionEvent", "ProfilerAction", "ProfilerActivity", "profile",
-           "record_function", "schedule", "supported_activities", "tensorboard_trace_handler"]  # fmt: skip
+__all__ = [
+    "EventList",
+    "FunctionEvent",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
 clock = time.perf_counter_ns
 ACTIVE: list[profile] = []  # the profiles that are running, the innermost last
 

@@ -95,7 +95,7 @@ def test_size_annotations():
     ],
 )
 def test_refused_module_suggests_replacement(path, hint):
-    with pytest.raises(MissingModuleError, match=rf"no module minflow.{path}") as caught:
+    with pytest.raises(MissingModuleError, match=rf"no module or name minflow.{path}") as caught:
         importlib.import_module(f"minflow.{path}")
     assert hint in caught.value.hint and "test_import_paths.py" in caught.value.where
     assert isinstance(caught.value, ModuleNotFoundError)

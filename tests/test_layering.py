@@ -301,6 +301,7 @@ MANY_FILES = {  # folders of more, and why
     "onnx/converters": "one file for each family of ops",
     "platforms/compiled/kernels": "one family of kernels a file, over the few that write instructions",
     "job/legacy": "one file for each family of names of that generation",
+    "distributions": "one file for each family of distributions, and what they share",
 }
 
 

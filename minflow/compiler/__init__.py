@@ -2,3 +2,7 @@
 
 Must not import any platform; kernels are attributes of ops. Read next: `uses.py`, `passes/`, then `plan.py`.
 """
+
+from ..core.messages.suggestions import missing_names as _missing_names
+
+__getattr__ = _missing_names("flow.compiler", globals())

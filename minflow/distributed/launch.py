@@ -302,5 +302,6 @@ def main(words: Sequence[str] | None = None) -> int:
         return FAILED
 
 
+__path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`
 if __name__ == "__main__":
     sys.exit(main())

@@ -15,8 +15,17 @@ from ..core.tensor import Tensor
 from . import collectives as ranks
 from .collectives import ReduceOp
 
-__all__ = ["all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "gather",
-           "reduce", "reduce_scatter", "scatter"]  # fmt: skip
+__all__ = [
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "broadcast",
+    "gather",
+    "reduce",
+    "reduce_scatter",
+    "scatter",
+]
 
 
 class Collective(Function):

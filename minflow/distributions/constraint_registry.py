@@ -75,3 +75,5 @@ biject_to.register(constraints.independent, lambda c: on_events(c, biject_to))
 transform_to.register(constraints.independent, lambda c: on_events(c, transform_to))
 biject_to.register(constraints.simplex, lambda c: transforms.StickBreakingTransform())
 transform_to.register(constraints.simplex, lambda c: transforms.SoftmaxTransform())
+
+__path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`

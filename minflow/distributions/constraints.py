@@ -296,3 +296,5 @@ positive_definite = Events(
     lambda x: is_symmetric(x) & (lowest_eigenvalue(x) > 0),
     2,
 )
+
+__path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`

@@ -506,3 +506,6 @@ class CumulativeDistributionTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return self.distribution.log_prob(x)
+
+
+__path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`

@@ -101,3 +101,6 @@ class UninitializedBuffer(Uninitialized):
 
     def half(self) -> UninitializedBuffer:
         return self.to(float16)
+
+
+__path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`

@@ -15,8 +15,19 @@ from ..core.functions import windows as _windows
 from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.source_location import fail
 
-__all__ = ["bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine",
-           "general_hamming", "hamming", "hann", "kaiser", "nuttall"]  # fmt: skip
+__all__ = [
+    "bartlett",
+    "blackman",
+    "cosine",
+    "exponential",
+    "gaussian",
+    "general_cosine",
+    "general_hamming",
+    "hamming",
+    "hann",
+    "kaiser",
+    "nuttall",
+]
 
 
 def points(name: str, M: int, sym: bool, options: dict[str, Any], shape: Any) -> Any:

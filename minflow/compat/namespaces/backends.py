@@ -18,7 +18,11 @@ from ...core.messages.suggestions import missing_names as _missing_names
 class BackendFlags:
     """Attributes of one library, stored and otherwise ignored."""
 
+    __path__: tuple[str, ...] = ()  # so that `from minflow.backends.cuda import nothing` gets an error with a hint
+    __spec__ = None
+
     def __init__(self, name: str, version: Any = None, **values: Any):
+        self.__name__ = f"{__name__.partition('.')[0]}.backends.{name}"
         self.name, self.number, self.initial = name, version, values
         vars(self).update(values)
 

@@ -79,6 +79,20 @@ def annotate(the_type: Any, the_value: Any) -> Any:
     return the_value
 
 
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None, **options: Any) -> Any:
+    """Decorator, with or without options, that returns the function unchanged."""
+    return ignore(fn or False)
+
+
+def is_compiling() -> bool:
+    """Return False."""
+    return False
+
+
+def reset() -> None:
+    """Do nothing: there are no compiled functions to forget."""
+
+
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
     """Context manager that does nothing."""
@@ -111,13 +125,16 @@ __all__ = [
     "Attribute",
     "annotate",
     "compile",
+    "disable",
     "export",
     "fork",
     "ignore",
     "interface",
+    "is_compiling",
     "is_scripting",
     "is_tracing",
     "optimized_execution",
+    "reset",
     "script",
     "script_if_tracing",
     "trace",

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from importlib.machinery import PathFinder
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from ..base.signatures import argument_names, rename
 from ..dispatch import RAW_ERRORS, special_method
 from ..source_location import here, one_line
 from .renamed import translate_call
-from .unsupported import reason
+from .unsupported import reason, substitute
 from .wrong_arguments import explain_error, safe_hasattr
 
 # argument names of other libraries, and of other functions of this one -> ours
@@ -127,7 +127,7 @@ def missing_name(namespace: str, name: str, known: Iterable[str]) -> AttributeEr
         "__path__" in above
         and name.isidentifier()
         and len(name) <= MAX_NAME_LENGTH
-        and importlib.util.find_spec(f"{above['__name__']}.{name}")
+        and PathFinder.find_spec(f"{above['__name__']}.{name}", above["__path__"])
     ):
         return MissingNameError(
             f"{namespace}.{name} is a module that is not imported yet",
@@ -144,6 +144,7 @@ def missing_name(namespace: str, name: str, known: Iterable[str]) -> AttributeEr
         did_you_mean(elsewhere[:2], "").replace("?", f".{name}?").replace(" or ", f".{name} or ")
         if elsewhere
         else did_you_mean(without_modules(nearest(name, known), NAMESPACES.get(namespace, {})), f"{namespace}.")
+        or substitute(f"{namespace}.{name}".partition(".")[2])
         or (f"dir({namespace}) lists what is there")
     )
     return MissingNameError(f"{namespace} has no {name}", where=here(), hint=hint)
@@ -208,6 +209,9 @@ def missing_names(
     itself. See `by_module`.
     """
     LAZY_NAMES[names["__name__"]] = at_first_use
+    names.setdefault(
+        "__path__", ()
+    )  # a tuple, which jedi ignores; so that `from minflow.linalg import nothing` reaches `MissingFinder`
 
     def listed() -> list[str]:
         return sorted({*public(names), *at_first_use})

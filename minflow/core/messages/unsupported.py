@@ -52,6 +52,15 @@ REFUSED: dict[str, str] = {
     **rows("distributed.rpc distributed.rpc.* futures futures.*",
            "flow.distributed.send and recv: a rank calls no functions of another"),
     **rows("elastic* run", "minflow launch -n 4 program.py starts ranks", "distributed."),
+    # OneFlow's own tools
+    **rows("F F.*", "flow.nn.functional"), **rows("keras keras.*", "flow.nn.functional.relu and the like"),
+    **rows("advanced framework.attr_util framework.check_point_v2 framework.tensor_str nn.graph.proxy support "
+           "support.* system deprecated asyncs asyncs.* cuda._utils optim.utils nn.utils.parameters_grouping",
+           "leave it out: it is a part of OneFlow's own machinery"),
+    **rows("autoprof test_utils test_utils.*", "flow.testing and flow.utils.benchmark"),
+    **rows("mock_torch", "python -m minflow.compat program.py, or import minflow.compat.torch"),
+    **rows("remat", "utils.checkpoint.checkpoint(function, *args)"),
+    **rows("utils.backend utils.insight", "flow.show(graph), flow.timeline()"),
     # file formats and image ops of OneFlow
     **rows("COCOReader OFRecordReader OFRecordRawDecoder OFRecordBytesDecoder OFRecordImageDecoder "
            "OFRecordImageDecoderRandomCrop OFRecordImageGpuDecoderRandomCropResize OFRecordImageDecoder* "
@@ -77,7 +86,7 @@ REFUSED: dict[str, str] = {
     **rows("to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc crow_indices col_indices ccol_indices row_indices",
            REASON_LAYOUT, "Tensor."),
     **rows("to_mkldnn sspaddmm smm sparse_resize_* resize_as_sparse_", REASON_SPARSE, "Tensor."),
-    **rows("SparseAdam", "optim.Adam: gradients are dense", "optim."),
+    **rows("SparseAdam sparse_adam", "optim.Adam: gradients are dense", "optim."),
     # functions with a substitute of another name
     **rows("cholesky_ex inv_ex lu_factor_ex solve_ex", "the function without _ex, which raises flow.LinAlgError",
            "linalg."),
@@ -86,7 +95,25 @@ REFUSED: dict[str, str] = {
     **rows("fractional_max_pool2d fractional_max_pool3d",
            "adaptive_max_pool2d: its windows are the same each time", "nn.functional."),
     **rows("AdaptiveLogSoftmaxWithLoss", "nn.Linear and nn.CrossEntropyLoss", "nn."),
-    **rows("Container", "nn.Module", "nn."),
+    **rows("Container modules.container.Container", "nn.Module", "nn."),
+    **rows("nested", "nn.utils.rnn.pad_sequence and pack_sequence, and a mask for attention"),
+    **rows("masked", "x.masked_fill(~mask, 0).sum(), x[mask].mean()"),
+    **rows("modules.linear_cross_entropy*", "nn.CrossEntropyLoss", "nn."),
+    **rows("ScalingType SwizzleType", "flow.bmm", "nn.functional."), **rows("cpp", "flow.library.custom_op", "nn."),
+    **rows("LazyModuleMixin", "nn.LazyLinear, nn.LazyConv2d, nn.LazyBatchNorm2d", "nn."),
+    **rows("overrides quasirandom", "flow.Tensor itself, and numpy or scipy.stats.qmc"),
+    **rows("return_types", "the fields of a result, such as flow.sort(x).indices"),
+    **rows("monitor nativert numa mtia has_* init_num_threads is_vulkan_available *set_warn_always "
+           "is_warn_always_enabled *thread_safe_generator get_device_module from_file",
+           "leave it out: it belongs to PyTorch's own kernels"),
+    **rows("bits* int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 float8_* float4_* "
+           "empty_quantized qscheme", "flow.int8, uint8, float16 and bfloat16 are the small dtypes"),
+    **rows("*autocast_*", 'with flow.autocast("cpu", dtype=flow.bfloat16):'),
+    **rows("is_anomaly_* set_anomaly_enabled", "with flow.autograd.detect_anomaly():"),
+    **rows("is_inference_mode_enabled", "flow.is_grad_enabled()"),
+    **rows("asarray scalar_tensor", "flow.as_tensor"), **rows("empty_permuted empty_strided", "flow.empty"),
+    **rows("typename is_storage", "type(x)"), **rows("embedding_renorm_", "nn.Embedding(n, d, max_norm=1.0)"),
+    **rows("feature_dropout_", "nn.functional.dropout2d"),
     **rows("Adafactor Muon", "optim.AdamW", "optim."), **rows("FTRL", "optim.Adagrad", "optim."),
     **rows("swap_in_optimizer_params_and_state", "optimizer.load_state_dict(state)", "optim."),
     **rows("as_strided_", "x = x.as_strided(size, stride)", "Tensor."),
@@ -95,9 +122,6 @@ REFUSED: dict[str, str] = {
     **rows("ipu xpu mtia", "x.to(\"cpu\")", "Tensor."),
     **rows("module_load index", "x[i] reads, x.copy_(y) writes", "Tensor."),
     # hooks and extension points
-    **rows("parametrize parametrize.* parametrizations parametrizations.* prune prune.*",
-           "nn.utils.weight_norm and spectral_norm; or compute the weight in forward, and call F.linear or F.conv2d",
-           "nn.utils."),
     **rows("register_module_backward_hook", "register_module_full_backward_hook(hook), the hook of all modules today",
            "nn.modules.module."),
     **rows("triton_op wrap_triton register_vmap register_torch_dispatch register_autocast opcheck get_ctx infer_schema "
@@ -147,8 +171,6 @@ REFUSED: dict[str, str] = {
     **rows("utils.tensorboard utils.tensorboard.* summary.*", REASON_TENSORBOARD),
     **rows("load load_state_dict_from_url download_url_to_file load_url list help get_dir set_dir",
            REASON_DOWNLOAD, "hub."),
-    **rows("profiler profiler.* autograd.profiler autograd.profiler.* utils.bottleneck",
-           "graph.profile() of an nn.Graph, flow.timeline() of jobs; cProfile for Python's own time"),
     **rows("utils.cpp_extension utils.cpp_extension.* utils.ffi utils.hipify* classes classes.*",
            "flow.library.custom_op: an operation in Python with its gradient, in eager code, graphs and jobs"),
     **rows("utils.mobile_optimizer utils.bundled_inputs _dynamo _dynamo.* _inductor _inductor.*",
@@ -156,6 +178,46 @@ REFUSED: dict[str, str] = {
     **rows("Storage *Storage", "x.numpy() shares the memory of a tensor: there are no storages"),
     **rows("typed_storage storage_type", "x.numpy() shares the memory of a tensor", "Tensor."),
 }  # fmt: skip
+
+
+# Namespace -> the same for each name of it that is missing and resembles none that exists.
+SUBSTITUTES = {
+    "amp": 'with flow.autocast("cpu", dtype=flow.bfloat16):',
+    "autograd": "flow.autograd.Function, grad, functional; flow.func.jvp; flow.profiler",
+    **dict.fromkeys(
+        ["accelerator", "cpu", "mps", "xpu", "mtia", "numa"], "flow.cuda or the CPU: other devices are not supported"
+    ),
+    **dict.fromkeys(["backends", "monitor", "nativert"], "leave it out: it sets a library that minflow lacks"),
+    "compiler": "leave it out: flow.compile gives the model back; nn.Graph compiles",
+    "cuda": "flow.cuda.memory_allocated, synchronize, Stream and Event; nvidia-smi shows the rest",
+    "distributed": "flow.distributed.all_reduce, all_gather, send, new_group, ...; nn.parallel.DistributedDataParallel",
+    "distributed.checkpoint": "flow.save(model.state_dict(), path), flow.load(path)",
+    "distributions": "numpy.random.default_rng(0) draws samples; a subclass of distributions.Distribution has log_prob",
+    "func": "flow.func.grad, vjp, jvp, vmap, jacrev and hessian; flow.func.functional_call",
+    "jit": "leave it out: flow.jit.script gives the function back",
+    "library": "flow.library.custom_op",
+    "multiprocessing": "Python's own multiprocessing",
+    "nn.attention": "F.scaled_dot_product_attention(q, k, v, attn_mask=mask), flex_attention",
+    "nn.parallel": "nn.parallel.DistributedDataParallel, a process for each device",
+    "nn.parameter": "isinstance(p, nn.parameter.UninitializedParameter)",
+    "onnx": REASON_EXPORT,
+    "profiler": "flow.profiler.profile and record_function",
+    "serialization": "flow.save and flow.load; flow.load runs no code of a file",
+    "torch_version": "flow.__version__",
+    "types": "the annotations str | pathlib.Path, int | float",
+    "utils": "leave it out; minflow doctor describes the machine, model.summary(x) counts operations",
+    "utils.checkpoint": "utils.checkpoint.checkpoint(function, *args)",
+    "utils.data": "utils.data.Dataset, IterableDataset and DataLoader",
+    "nn.hooks": "module.register_full_backward_hook",
+    "utils.hooks": "module.register_full_backward_hook",
+}
+
+
+def substitute(name: str) -> str:
+    """The substitute for a missing name such as "utils.data.datapipes"; "" if there is none."""
+    while name and name not in SUBSTITUTES:
+        name = name.rpartition(".")[0]
+    return SUBSTITUTES.get(name, "")
 
 
 @functools.cache

@@ -152,7 +152,7 @@ class ProgramWriter:
         kind, keys, parts = shape
         inner = [self.structure(part, values) for part in parts]
         if keys is not None:
-            return {"dict": [[key if isinstance(key, str | int) else str(key), part] for key, part in zip(keys, inner)]}
+            return {"dict": [[key if isinstance(key, int) else str(key), part] for key, part in zip(keys, inner)]}
         return {"list" if issubclass(kind, list) else "tuple": inner}
 
     def module(self, entry: ModuleEntry) -> dict[str, Any]:

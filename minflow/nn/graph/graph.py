@@ -81,7 +81,8 @@ class RunningGraph(Members, Display):
                 loss.backward()
                 return loss
 
-    Inputs and outputs: tensors and None in lists, tuples and dicts. Outputs are new tensors without a tape.
+    Inputs and outputs: tensors and None in lists, tuples, dicts and dataclasses. Outputs are new tensors without a
+    tape.
     debug_v_level and the other keywords: arguments of `debug`.  passes: the list of passes that are applied to the
     traced graph; it may be edited.
     """

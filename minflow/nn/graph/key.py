@@ -178,7 +178,7 @@ class Fingerprint:
         self.entries[owner, name] = snapshot(value, reasons, self.alive)
         if reasons:
             self.untracked[owner, name] = reasons[0]
-        if changes_inside(value):
+        if changes_inside(value) and not any(value is known for known, _ in self.contents):  # modules share settings
             self.contents.append((value, self.entries[owner, name]))
         self.shown[owner, name] = display_text(value)
 

@@ -15,7 +15,7 @@ from ...core.spec import Spec
 from ...core.tensor import Tensor
 from ..module import Module
 from . import messages
-from .tree import flatten, keys_of, leaves, unflatten
+from .tree import Field, flatten, keys_of, leaves, unflatten
 
 
 class Members:
@@ -110,4 +110,4 @@ class Members:
             else:
                 name = f"{parameters[-1].name}[{position - len(plain)}]" if parameters else f"argument {position}"
             rest = keys[2:]
-        return name + "".join(f"[{key!r}]" for key in rest)
+        return name + "".join([f".{key}" if isinstance(key, Field) else f"[{key!r}]" for key in rest])

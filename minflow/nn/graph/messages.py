@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
@@ -189,7 +190,7 @@ def refuse_input(graph: Any) -> Callable[[str, Any], NoReturn]:
             hint = "a list or a tuple of tensors"
         else:
             hint = "a constant that is not a tensor belongs in an attribute of the graph"
-        takes = "a graph takes tensors and None, in lists, tuples and dicts"
+        takes = "a graph takes tensors and None, in lists, tuples, dicts and dataclasses"
         what = f"{graph.name}: the input {name} is {a(leaf)}; {takes}"
         raise GraphError(what, values={name: short_repr(leaf)}, where=here(), hint=hint)
 
@@ -310,10 +311,10 @@ def check_outputs(build: Any, output: Any, flatten: Callable) -> tuple[Any, list
         raise GraphError(what, values={"build": f"at {build_line(graph)}"}, where=here(), hint=hint)
 
     def refuse(path: str, leaf: Any) -> NoReturn:
-        where = path if path[:1] in ("", "[") else "[" + path.replace("[", "][", 1).removesuffix("]") + "]"
+        where = re.sub(r"^\d+", r"[\g<0>]", path)
         unordered = isinstance(leaf, Iterator | set)
         hint = "a list or a tuple of tensors" if unordered else "return tensors only: the rest is known without a graph"
-        gives = "a graph returns tensors and None, in lists, tuples and dicts"
+        gives = "a graph returns tensors and None, in lists, tuples, dicts and dataclasses"
         values = {f"output{where}": short_repr(leaf), "build": f"at {build_line(graph)}"}
         raise GraphError(f"{graph.name}: build returns {a(leaf)}; {gives}", values=values, where=here(), hint=hint)
 

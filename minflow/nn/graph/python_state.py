@@ -1,7 +1,8 @@
 """The Python state that a build reads: state in the key of its plan, and state that the plan cannot follow.
 
-In the key by contents, and compared at every call: containers of numbers, strings and tensors; NumPy arrays of up to
-64 KB; tensors, arrays and modules named by globals or enclosing variables; called modules; elements read by `item()`.
+In the key by contents, and compared at every call: containers and dataclasses of numbers, strings and tensors; NumPy
+arrays of up to 64 KB; tensors, arrays and modules named by globals or enclosing variables; called modules; elements
+read by `item()`.
 A plan keeps the first state of larger arrays, the user's objects, large containers, and other globals and enclosing
 variables, and reports this once (a job's plan follows enclosing variables, the settings of a factory of jobs).
 Independent of plans. Read next: `key.py`, `side_effects.py`.
@@ -28,6 +29,7 @@ from ...core.source_location import IS_MINFLOW_FILE
 from ...core.tensor import Tensor
 from ..hooks import GLOBAL_HOOKS, hooks_of
 from ..module import Module
+from .tree import fields_of
 
 MAX_ENTRIES, MAX_LEVELS = 1_000, 4  # limits of a container that is compared at every call
 MAX_ARRAY_BYTES = 1 << 16  # limit in bytes of a NumPy array that is compared at every call
@@ -93,6 +95,8 @@ def snapshot(
                 if budget[0] < 0
                 else f"more than {MAX_LEVELS} levels deep"
             )
+    elif (fields := fields_of(value)) is not None and level:
+        return kind, snapshot(fields, reasons, alive, level - 1, budget)
     elif isinstance(value, Tensor):
         if alive is not None:
             alive.append((value, value.array, value.spec))
@@ -133,6 +137,8 @@ def changes_inside(value: Any) -> bool:
         return True
     if isinstance(value, list | dict | set | deque):
         return len(value) <= MAX_ENTRIES
+    if (fields := fields_of(value)) is not None:
+        return not type(value).__dataclass_params__.frozen or any(map(changes_inside, fields.values()))
     return isinstance(value, tuple) and len(value) <= MAX_ENTRIES and any(map(changes_inside, value))
 
 
@@ -145,7 +151,8 @@ def fully_tracked(value: Any) -> bool:
     """True for numbers and strings, alone or in containers, that `snapshot` follows completely."""
     reasons: list[str] = []
     kinds = (*PLAIN_TYPES, *CONTAINERS, HostScalar, HostArray)
-    return isinstance(value, kinds) and (snapshot(value, reasons), not reasons)[1]
+    known = isinstance(value, kinds) or fields_of(value) is not None
+    return known and (snapshot(value, reasons), not reasons)[1]
 
 
 def untracked_description(value: Any) -> str:
@@ -350,7 +357,8 @@ class BuildReads:
         name, value = variable.name, variable.value_now()
         self.add_modules(name, value)
         inside = follow and not isinstance(variable.namespace, dict) and fully_tracked(value)
-        if inside or isinstance(value, Tensor) or small_array(value):
+        settings = fields_of(value) is not None and fully_tracked(value)
+        if inside or settings or isinstance(value, Tensor) or small_array(value):
             self.variables[id(variable.namespace), name] = variable
         elif isinstance(value, FUNCTIONS):
             return [(value, type(value.__self__) if isinstance(value, MethodType) else None)]

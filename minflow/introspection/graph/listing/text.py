@@ -21,6 +21,7 @@ from ....core.ops.global_tensors import in_order
 from ....core.spec import Spec
 from ....core.tensor import Tensor
 from ....nn.graph.config import STYLES
+from ....nn.graph.tree import parts_of
 from ....nn.recursion_limit import SHOWN_LEVELS, levels_below
 from ....views.records.opening import Opening
 from ....views.text.trees import outer_lines
@@ -66,8 +67,8 @@ def seed_names(args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
 
 
 def nested_names(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, list | tuple | dict):
-        for j, part in enumerate(value.values() if isinstance(value, dict) else value):
+    if (parts := parts_of(value)) is not None:
+        for j, part in enumerate(parts):
             yield from nested_names(f"{name}_{j}", part)
     else:
         yield name, value
@@ -80,8 +81,7 @@ def v1_names(args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
     while stack:
         place, value = stack.pop()
         number += 1
-        if isinstance(value, list | tuple | dict):
-            parts = list(value.values() if isinstance(value, dict) else value)
+        if (parts := parts_of(value)) is not None:
             stack += [(f"{place}.{i}", part) for i, part in reversed(list(enumerate(parts)))]
         else:
             yield f"{place}_{number}", value

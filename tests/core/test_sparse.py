@@ -69,13 +69,30 @@ def test_large_product_without_the_matrix():
 
 def test_values_after_a_write():
     whole, raw = matrix().coalesce(), matrix()
-    whole.mul_(2)
-    assert whole.values().tolist() == [2.0, 10.0]
-    whole.add_(1)
-    for x in (whole, raw.add_(1)):
+    whole.clamp_(max=2.0)
+    assert whole.values().tolist() == [1.0, 2.0]
+    whole.fill_(1)
+    raw.clamp_(max=2.0)
+    assert raw.coalesce().values().tolist() == [1.0, 2.0]
+    for read in (whole._values, whole._indices, whole.coalesce, (whole * 2)._nnz, raw._values, (raw * 2)._values):
         with pytest.raises(flow.StateError, match="written in place"):
-            x._values()
-    assert "11." in repr(whole.to_dense()) and repr(raw)
+            read()
+    with pytest.raises(flow.StateError, match="written in place"):
+        flow.sparse.mm(whole, whole)
+    assert whole.to_dense().sum() == 9 and "2." in repr(raw)
+
+
+def test_operators_in_place():
+    x = twin = flow.sparse_coo_tensor((3, 3))
+    x += matrix()
+    x -= matrix() * 0.5
+    x *= 2
+    x /= 4
+    x.add_(matrix(), alpha=2).mul_(2)
+    assert x is twin and x.coalesce().values().tolist() == [4.5, 22.5] and (x.to_dense() != 0).sum() == 2
+    w = matrix(requires_grad=True)
+    with pytest.raises(flow.GradError, match="cannot be changed in place"):
+        w += matrix()
 
 
 def test_explicit_zeros_are_kept():

@@ -99,6 +99,7 @@ def sizes(lib):
         lib.sparse_coo_tensor(i, v > 0, (9, 9)),
         lib.sparse.FloatTensor(i, v, lib.Size([4, 5])),
         lib.sparse.FloatTensor(i, v),
+        lib.sparse.FloatTensor(indices=i, values=v, size=lib.Size([4, 5])),
         lib.sparse.FloatTensor(2, 3),
         lib.sparse.DoubleTensor(i, v.double(), lib.Size([4, 5])),
     ]

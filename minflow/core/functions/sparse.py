@@ -60,10 +60,19 @@ def as_sparse(x: Tensor, indices: Tensor, values: Tensor | None) -> Tensor:
     return x
 
 
-def refuse_dense(name: str, x: Tensor) -> Coordinates:
-    """The coordinates of a sparse tensor. Raises DTypeError for a dense one."""
+def coordinates_of(name: str, x: Tensor) -> Coordinates:
+    """The specified elements of a sparse tensor. Raises DTypeError for a dense one, and StateError if a write to x may
+    have changed which they are.
+    """
     if not x.is_sparse:
-        fail(DTypeError, f"{name}: the tensor must be sparse, this one is dense", "x.to_sparse()", x=x)
+        hint = "x.to_sparse(); a sparse x stays sparse in x * y, x / y, x + y, -x and x.t(), not in flow.mul(x, y)"
+        fail(DTypeError, f"{name}: the tensor must be sparse, this one is dense", hint, x=x)
+    if writes_of(x) != x.coo.writes:
+        here = x.coo.values is None and reduction.count_nonzero(elements_at(x, x.coo.indices))
+        if here is False or (here != reduction.count_nonzero(x)).item():
+            what = f"{name}: the tensor was written in place, and its specified elements are not known any more"
+            fail(StateError, what, "x.to_dense().to_sparse() finds the nonzero elements", x=x)
+        x.coo = x.coo._replace(writes=writes_of(x))
     return x.coo
 
 
@@ -158,19 +167,10 @@ def sparse_coo_tensor(
     return build(indices, values.detach(), shape, bool(is_coalesced)).detach().requires_grad_()
 
 
-def specified_values(x: Tensor) -> Tensor:
-    """`(nnz, ...)`: the values of a sparse tensor, in the order of its indices. Raises StateError if writes to x have
-    made them unknown.
-    """
-    indices, values, writes = x.coo
-    written = writes_of(x) != writes
-    if values is not None and not written:
-        return protected(s.getitem(values, index=()))
-    found = elements_at(x, indices)
-    if written and (values is not None or (reduction.count_nonzero(x) != reduction.count_nonzero(found)).item()):
-        what = "values: the tensor was written in place, and its specified elements are not known any more"
-        fail(StateError, what, "x.to_dense().to_sparse() finds the nonzero elements", x=x)
-    return protected(found)
+def specified_values(name: str, x: Tensor) -> Tensor:
+    """`(nnz, ...)`: the values of a sparse tensor, in the order of its indices."""
+    indices, values, _ = coordinates_of(name, x)
+    return protected(elements_at(x, indices) if values is None else s.getitem(values, index=()))
 
 
 def protected(values: Tensor) -> Tensor:
@@ -182,13 +182,14 @@ def protected(values: Tensor) -> Tensor:
 
 def coalesce(x: Tensor) -> Tensor:
     """Sort the indices, with one value per element: the sum of those that were given."""
-    indices, values, writes = refuse_dense("coalesce", x)
-    if values is None:
+    if not x.is_sparse or x.coo.values is None:
+        coordinates_of("coalesce", x)
         return x
-    lead = x.spec.shape[: indices.spec.shape[0]]
-    at = unique(positions(indices, lead))
-    result = as_sparse(s.getitem(x, index=()), unraveled(at, lead), None)
-    result.coo = result.coo._replace(writes=writes)
+    lead = x.spec.shape[: x.coo.indices.spec.shape[0]]
+    result = as_sparse(s.getitem(x, index=()), unraveled(unique(positions(x.coo.indices, lead)), lead), None)
+    if writes_of(x) != x.coo.writes:  # right if the writes kept to the specified elements, as those of an optimizer
+        result.coo = result.coo._replace(writes=-1)
+        coordinates_of("coalesce", result)
     return result
 
 
@@ -218,7 +219,7 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None) -> Tensor:
 
 def sparse_mask(x: Tensor, mask: Tensor) -> Tensor:
     """The elements of a dense tensor at the specified elements of a sparse one."""
-    refuse_dense("sparse_mask", mask)
+    coordinates_of("sparse_mask", mask)
     if mask.spec.shape != x.spec.shape:
         what = f"sparse_mask: mask has shape {list(mask.spec.shape)}, the tensor {list(x.spec.shape)}"
         fail(ShapeError, what, "a mask of the tensor's shape", x=x, mask=mask)
@@ -244,7 +245,7 @@ def spmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 def specified_places(x: Tensor) -> Tensor:
     """Dense float32 tensor of x's shape: positive where an element is specified, else 0."""
-    indices = x.coo.indices
+    indices = coordinates_of("mm", x).indices
     ones = s.filled(indices.spec.replace(shape=indices.spec.shape[1:], dtype=float32), 1)
     return s.clone(build(indices, ones, x.spec.shape))
 
@@ -256,7 +257,7 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: 
 
 def sum(input: Tensor, dim: int | Sequence[int] | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """The sum of all elements, or along axes. The result is sparse if axes with indices remain."""
-    indices = refuse_dense("sum", input).indices
+    indices = coordinates_of("sum", input).indices
     if dim is None:
         return reduction.sum(input, dtype=dtype)
     summed = unique_axes(dim, input)
@@ -281,9 +282,9 @@ def log_softmax(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> T
 
 def normalized(name: str, input: Tensor, dim: int, dtype: DTypeLike | None) -> Tensor:
     """softmax or log_softmax of the specified elements that differ only in their index along `dim`."""
-    refuse_dense(name, input)
+    coordinates_of(name, input)
     whole = coalesce(input)
-    indices, values = whole.coo.indices, maybe_to(specified_values(whole), dtype)
+    indices, values = whole.coo.indices, maybe_to(specified_values(name, whole), dtype)
     axis, count, shape = normalize_axis(dim, input.spec.ndim, input), indices.spec.shape[0], input.spec.shape
     if axis >= count:
         return build(indices, getattr(dense, name)(values, axis - count + 1), shape, True)
@@ -307,12 +308,11 @@ def normalized(name: str, input: Tensor, dim: int, dtype: DTypeLike | None) -> T
 class SparseType(TypedTensor):
     """The metaclass of `flow.sparse.FloatTensor` and the others."""
 
-    def __call__(cls, *data: Any, device: Device | str | None = None) -> Any:
-        """`FloatTensor(indices, values, size)`, or `FloatTensor(2, 3)` without specified elements."""
-        place = cls.kind if device is None else device
-        if not data or not hasattr(data[0], "__len__"):
-            return sparse_coo_tensor(data or (0,), dtype=cls.dtype, device=place)
-        return sparse_coo_tensor(*data, dtype=cls.dtype, device=place)
+    def __call__(cls, *data: Any, device: Device | str | None = None, **named: Any) -> Any:
+        """`FloatTensor(indices, values, size)`, also by name, or `FloatTensor(2, 3)` without specified elements."""
+        if not named and (not data or not hasattr(data[0], "__len__")):
+            data = (data or (0,),)
+        return sparse_coo_tensor(*data, **named, dtype=cls.dtype, device=cls.kind if device is None else device)
 
     def __instancecheck__(cls, x: Any) -> bool:
         return super().__instancecheck__(x) and x.is_sparse

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ..base.errors import MissingNameError, StateError
+from ..base.errors import GradError, MissingNameError, StateError
 from ..functionalize import writes_of
 from ..functions import sparse
 from ..functions.arguments import normalize_axis
@@ -62,7 +62,7 @@ class Sparse:
 
     def is_coalesced(self: Tensor) -> bool:
         """True if a sparse tensor has sorted indices and one value per element."""
-        return sparse.refuse_dense("is_coalesced", self).values is None
+        return sparse.coordinates_of("is_coalesced", self).values is None
 
     def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
         """The elements of a dense tensor at the specified elements of `mask`."""
@@ -78,7 +78,7 @@ class Sparse:
 
     def _nnz(self: Tensor) -> int:
         """Number of specified elements of a sparse tensor."""
-        return sparse.refuse_dense("_nnz", self).indices.spec.shape[1]
+        return sparse.coordinates_of("_nnz", self).indices.spec.shape[1]
 
     def indices(self: Tensor) -> Tensor:
         """`int64 (sparse_dim, nnz)`: indices of the specified elements. Raises StateError before `coalesce`."""
@@ -92,12 +92,11 @@ class Sparse:
 
     def _indices(self: Tensor) -> Tensor:
         """The indices that were given, in their order; see `indices`."""
-        return sparse.refuse_dense("_indices", self).indices.detach()
+        return sparse.coordinates_of("_indices", self).indices.detach()
 
     def _values(self: Tensor) -> Tensor:
         """The values that were given, in their order: possibly several for one element; see `values`."""
-        sparse.refuse_dense("_values", self)
-        return sparse.specified_values(self)
+        return sparse.specified_values("values", self)
 
 
 def refuse_layout(x: Tensor) -> NoReturn:
@@ -110,7 +109,7 @@ for name in "to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc crow_indice
 
 
 def check_coalesced(name: str, x: Tensor) -> None:
-    if sparse.refuse_dense(name, x).values is not None:
+    if sparse.coordinates_of(name, x).values is not None:
         what = f"{name}: the sparse tensor may have several values for one element"
         fail(StateError, what, f"x.coalesce().{name}() sums them; x._{name}() has all", x=x)
 
@@ -193,6 +192,34 @@ class SparseMethods:
 
     def sub(self: Any, other: Any, *, alpha: float = 1) -> Any:
         return self - (other if alpha == 1 else other * alpha)
+
+    def _assigned(self: Any, result: Any) -> Any:
+        """Take over the storage and the specified elements of a result."""
+        if self.requires_grad or result.requires_grad:
+            what = "a sparse tensor with a gradient cannot be changed in place"
+            fail(GradError, what, "x = x + y in place of x += y", x=self)
+        self.data = result
+        return self
+
+    def __iadd__(self: Any, other: Any) -> Any:
+        return self._assigned(self + other)
+
+    def __isub__(self: Any, other: Any) -> Any:
+        return self._assigned(self - other)
+
+    def __imul__(self: Any, other: Any) -> Any:
+        return self._assigned(self * other)
+
+    def __itruediv__(self: Any, other: Any) -> Any:
+        return self._assigned(self / other)
+
+    mul_, div_ = __imul__, __itruediv__
+
+    def add_(self: Any, other: Any, *, alpha: float = 1) -> Any:
+        return self._assigned(self.add(other, alpha=alpha))
+
+    def sub_(self: Any, other: Any, *, alpha: float = 1) -> Any:
+        return self._assigned(self.sub(other, alpha=alpha))
 
     def _joined(self: Any, result: Any, other: Any, on_values: Callable) -> Any:
         """Make the sum with another sparse tensor sparse: it has the specified elements of both."""

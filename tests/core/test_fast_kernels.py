@@ -7,7 +7,7 @@ from minflow.core.kernels import CALLS, HOST_PLATFORMS, select
 from minflow.core.ops.activation import leaky_relu, leaky_relu_grad
 from minflow.core.ops.elementwise import clamp, relu, where
 from minflow.core.ops.index import gather, index_add
-from minflow.core.ops.pool import adaptive_avg_pool2d, avg_pool2d, avg_pool2d_grad
+from minflow.core.ops.pool import adaptive_avg_pool2d, avg_pool2d, avg_pool2d_grad, max_pool2d
 from minflow.core.ops.reduce import mean, sum
 from minflow.core.ops.sort import sort
 from minflow.platforms.numpy import index, reduce, select as select_kernels
@@ -171,6 +171,24 @@ def test_window_means(name, shape):
     assert select(avg_pool2d, HOST_PLATFORMS).call(x, **options, out=out) is out
     np.testing.assert_array_equal(out, found)
     np.testing.assert_allclose(*both(avg_pool2d_grad, right, shape=shape, **options), rtol=1e-6, atol=1e-7)
+
+
+@in_cases("dtype", ["f4", "f8"])
+@in_cases("slope", [0.2, 1e-45, 0.0, 1.0, 1.5, -0.3])
+def test_leaky_relu_keeps_the_bits_of_kinks(dtype, slope):
+    kinks = [0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-45, -1e-45, 3e38, -3e38]
+    with np.errstate(all="ignore"):
+        found, right = both(leaky_relu, np.array(kinks, dtype), slope, out=np.empty(len(kinks), dtype))
+    assert found.tobytes() == right.tobytes()
+
+
+@in_cases("shape", [(2, 3, 1, 256), (2, 3, 5, 4), (1, 6, 1, 1)])
+@in_cases("change", [lambda x: x, np.round, lambda x: np.where(x > 0, np.nan, x), lambda x: np.full_like(x, -np.inf)])
+def test_global_maximum_pool(shape, change):
+    size, x = shape[2:], change(numbers(*shape))
+    options = {"stride": size, "padding": (0, 0), "dilation": (1, 1), "ceil_mode": False}
+    for found, right in zip(*both(max_pool2d, x, kernel_size=size, **options)):
+        np.testing.assert_array_equal(found, right)
 
 
 def test_global_average_pool():

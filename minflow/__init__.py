@@ -492,6 +492,7 @@ from .core.functions import (
     view_as_real as view_as_real,
 )
 from .core.functions.fill import get_default_device as get_default_device, set_default_device as set_default_device
+from .core.functions.storages import TypedStorage as TypedStorage, UntypedStorage as UntypedStorage
 from .core.functions.tensor_types import set_default_tensor_type as set_default_tensor_type, make_type as _typed
 from .core.tensor import Size as Size, Tensor as Tensor
 from . import amp as amp, autograd as autograd, cuda as cuda, env as env, linalg as linalg, sbp as sbp
@@ -668,6 +669,10 @@ _IN_PLACE = """abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan
     gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_
     reciprocal_ resize_as_ rsqrt_ sigmoid_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_""".split()
 
+# Functions with the arguments of PyTorch's kernels, and others that few programs call.
+_TORCH_FUNCTIONS = """asarray batch_norm constant_pad_nd embedding get_device instance_norm is_storage layer_norm
+    scalar_tensor typename vmap""".split()
+
 
 def __getattr__(name: str) -> _Any:
     if name in _LAZY or name in _LAZY_COMPAT:
@@ -679,13 +684,17 @@ def __getattr__(name: str) -> _Any:
 
         globals()[name] = function = function_of(name)
         return function
+    if name in _TORCH_FUNCTIONS:
+        from .compat import torch_functions
+
+        globals()[name] = function = _suggestions.with_hints(getattr(torch_functions, name), f"flow.{name}", __name__)
+        return function
     return _missing_name(name)
 
 
 def __dir__() -> list[str]:
-    return sorted(
-        {*_suggestions.public(globals()), *_LAZY, *_LAZY_COMPAT, *_IN_PLACE, *_suggestions.LEGACY_NAMES["flow"]}
-    )
+    at_first_use = *_LAZY, *_LAZY_COMPAT, *_IN_PLACE, *_TORCH_FUNCTIONS, *_suggestions.LEGACY_NAMES["flow"]
+    return sorted({*_suggestions.public(globals()), *at_first_use})
 
 
 _missing_name = _suggestions.name_hints("flow", globals())  # used by __getattr__ above

@@ -161,7 +161,7 @@ ROOMS = {
     "onnx": ["core", "compiler", "views", "nn", "io", "deploy", "introspection.graph.explore"],
     "distributions": ["core"],
     "compat.functional_api": ["core", "nn", "job", "linalg"],
-    "compat": ["core", "nn", "distributed", "compat.namespaces"],
+    "compat": ["core", "nn", "distributed", "func", "compat.namespaces"],
     "distributed.launch": ["core", "distributed", "compat.names"],
     # Public namespaces of one screen each: `flow.amp`, `flow.autograd`, ...
     "amp": ["core", "optim"],

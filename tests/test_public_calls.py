@@ -199,6 +199,7 @@ REFUSED = {  # function -> (arguments that minflow refuses, why)
     "compile": ("name isolate_recompiles recompile_limit shapes_spec", "they are about TorchDynamo"),
     "nn.UninitializedBuffer": ("persistent", "register_buffer says it"),
     **dict.fromkeys(("enable_grad", "autograd.enable_grad"), ("orig_func", "its own, when it decorates")),
+    "TypedStorage": ("device dtype wrap_storage", "a storage shows the memory of a tensor"),
     "Tensor.new": ("storage", "there are no storages apart from tensors"),
     "Tensor.dim_order": ("ambiguity_check", "there is one memory format"),
     "range": ("end step device requires_grad pin_memory", "the name is that of the first generation"),

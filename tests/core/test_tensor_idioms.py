@@ -29,9 +29,13 @@ def test_storages_show_the_memory_of_all_views():
     typed[0] = 7
     assert x[0, 0] == 7 and typed.fill_(2) is typed and x.tolist() == [[2, 2, 2]] * 2
     assert typed.copy_(flow.arange(6.0).storage()) is typed and x.sum() == 15
+    assert type(typed) is flow.TypedStorage and type(raw) is flow.UntypedStorage and flow.is_storage(raw)
+    assert not flow.is_storage(x) and not isinstance(raw, flow.TypedStorage)
     assert repr(raw) == "UntypedStorage of 24 elements, float32, 24 bytes, cpu:0"
-    for wrong in (lambda: raw.fill_(1), lambda: raw.__setitem__(0, 1), lambda: typed.resize_(0)):
-        with pytest.raises(DTypeError, match="read-only|cannot be resized, to 0"):
+    for wrong in (
+        lambda: raw.fill_(1), lambda: raw.__setitem__(0, 1), lambda: typed.resize_(0), lambda: flow.UntypedStorage(0)
+    ):  # fmt: skip
+        with pytest.raises(DTypeError, match="read-only|cannot be resized, to 0|takes a tensor"):
             wrong()
 
 
@@ -175,3 +179,27 @@ def test_sign_of_truth_values_in_every_mode():
     x = flow.tensor([True, False])
     assert x.sign().tolist() == Sign()(x).tolist() == [True, False] and flow.sgn(x).dtype is flow.bool
     assert flow.tensor([1.0, 2.0]).half().norm(dtype=flow.float64).dtype is flow.float64
+
+
+def test_functions_with_the_arguments_of_kernels():
+    x, weight, bias = flow.rand(4, 3), flow.rand(3), flow.rand(3)
+    mean, var = flow.zeros(3), flow.ones(3)
+    assert flow.equal(flow.layer_norm(x, [3], weight, bias), nn.functional.layer_norm(x, (3,), weight, bias))
+    found = flow.batch_norm(x, weight, bias, mean, var, False, 0.1, 1e-5, False)
+    assert flow.equal(found, nn.functional.batch_norm(x, mean, var, weight, bias))
+    image = x.reshape(2, 2, 3)
+    found = flow.instance_norm(image, None, None, None, None, True, 0.1, 1e-5, False)
+    assert flow.equal(found, nn.functional.instance_norm(image))
+    assert flow.embedding(x, flow.tensor([2, 0])).equal(x[[2, 0]]) and flow.constant_pad_nd(x, (1, 0), 7)[0, 0] == 7
+    assert flow.vmap(lambda row: row.sum())(x).allclose(x.sum(1)) and flow.get_device(x) == -1
+    array = np.zeros(2, np.float32)
+    flow.asarray(array).fill_(1), flow.asarray(array, copy=True).fill_(2)
+    assert array.tolist() == [1, 1] and flow.asarray([1.0], requires_grad=True).requires_grad
+    assert flow.scalar_tensor(2).dtype is flow.float32 and flow.scalar_tensor(2, dtype=flow.int64).shape == ()
+    assert [flow.typename(it) for it in (x, 3, nn.Linear)] == [
+        "minflow.FloatTensor",
+        "int",
+        "minflow.nn.modules.linear.Linear",
+    ]
+    with pytest.raises(CallError, match="flow.layer_norm also needs normalized_shape"):
+        flow.layer_norm(x)

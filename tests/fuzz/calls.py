@@ -768,7 +768,8 @@ REASONS = {  # a reason not to call -> the public names
     CONTEXT: """no_grad enable_grad inference_mode set_grad_enabled autocast autograd.detect_anomaly
         autograd.set_detect_anomaly autograd.enable_grad autograd.inference_mode autograd.no_grad
         autograd.set_grad_enabled""",
-    CLASS: """Tensor Size device dtype MinflowError MinflowWarning layout memory_format lr_scheduler.LRScheduler
+    CLASS: """TypedStorage UntypedStorage
+        Tensor Size device dtype MinflowError MinflowWarning layout memory_format lr_scheduler.LRScheduler
         autograd.Function autograd.Variable optim.Optimizer nn.Buffer nn.Module nn.ModuleDict nn.ModuleList nn.Parameter
         nn.ParameterDict nn.ParameterList nn.Sequential nn.Graph nn.UninitializedBuffer nn.UninitializedParameter""",
     "the function of nn.functional; PyTorch's takes reduction as a number": """binary_cross_entropy_with_logits
@@ -792,6 +793,7 @@ REASONS = {  # a reason not to call -> the public names
         Tensor.celu Tensor.is_global Tensor.is_lazy Tensor.is_local Tensor.local_to_global optim.LAMB
         lr_scheduler.CosineDecayLR lr_scheduler.WarmupLR lr_scheduler.WarmUpLR """
     + " ".join(calls_images.ONEFLOWS),
+    "for programs of PyTorch: tests/core/test_tensor_idioms.py": " ".join(flow._TORCH_FUNCTIONS),
     "calls the method of its name: tests/core/test_tensor_idioms.py": " ".join(flow._IN_PLACE),
     "a view: PyTorch has none": "show summary roofline kernels",
     ELSEWHERE: "expand one_hot dropout",

@@ -12,26 +12,27 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import DTypeError
 from ..functionalize import root_of
 from ..source_location import fail
+from .arguments import is_tensor
 
 if TYPE_CHECKING:
     from ..spec import Device, DType
     from ..tensor import Tensor
 
 
-class TypedStorage:
-    """The elements of the memory behind a tensor, in the tensor's dtype: `x.storage()`."""
+class Storage:
+    """The base class of both kinds of storage. elements: the memory as a tensor of one axis."""
 
     def __init__(self, tensor: Tensor):
+        if not is_tensor(tensor):
+            what = f"{type(self).__name__} takes a tensor, whose memory it shows"
+            fail(DTypeError, what, "flow.empty(n).untyped_storage()", tensor=tensor)
         root = root_of(tensor)[0].detach()
         span = 1 + sum([(n - 1) * step for n, step in zip(root.shape, root.stride())]) if root.numel() else 0
         self.elements = root.as_strided((span,), (1,))
 
     @property
-    def dtype(self) -> DType:
-        return self.elements.dtype
-
-    @property
     def device(self) -> Device:
+        """The device that holds the memory."""
         return self.elements.device
 
     def data_ptr(self) -> int:
@@ -54,6 +55,33 @@ class TypedStorage:
         """All elements as Python numbers."""
         return self.elements.tolist()
 
+    def resize_(self, size: int) -> None:
+        """Raise DTypeError: a storage keeps its size."""
+        what = f"a storage cannot be resized, to {size}: the tensors that share it would lose or gain elements"
+        fail(DTypeError, what, "x.resize_(*sizes), or x.data = flow.empty(0)", size=size)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        return self.tolist()[index]
+
+    def __iter__(self) -> Iterator:
+        return iter(self.tolist())
+
+    def __len__(self) -> int:
+        return self.size()
+
+    def __repr__(self) -> str:
+        kind, dtype = type(self).__name__, self.elements.dtype.name
+        return f"{kind} of {self.size()} elements, {dtype}, {self.nbytes()} bytes, {self.device}"
+
+
+class TypedStorage(Storage):
+    """The elements of the memory behind a tensor, in the tensor's dtype: `x.storage()`."""
+
+    @property
+    def dtype(self) -> DType:
+        """The data type of the elements."""
+        return self.elements.dtype
+
     def untyped(self) -> UntypedStorage:
         """The same memory, in bytes."""
         return UntypedStorage(self.elements)
@@ -68,29 +96,11 @@ class TypedStorage:
         self.elements.copy_(source.elements)
         return self
 
-    def resize_(self, size: int) -> None:
-        what = f"a storage cannot be resized, to {size}: the tensors that share it would lose or gain elements"
-        fail(DTypeError, what, "x.resize_(*sizes), or x.data = flow.empty(0)", size=size)
-
-    def __getitem__(self, index: int | slice) -> Any:
-        return self.tolist()[index]
-
     def __setitem__(self, index: int | slice, value: Any) -> None:
         self.elements[index] = value
 
-    def __iter__(self) -> Iterator:
-        return iter(self.tolist())
 
-    def __len__(self) -> int:
-        return self.size()
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__} of {self.size()} elements, {self.dtype.name}, {self.nbytes()} bytes, {self.device}"
-        )
-
-
-class UntypedStorage(TypedStorage):
+class UntypedStorage(Storage):
     """The bytes of the memory behind a tensor: `x.untyped_storage()`."""
 
     def element_size(self) -> int:
@@ -101,6 +111,7 @@ class UntypedStorage(TypedStorage):
         return list(self.elements.read_array("storage").tobytes())
 
     def fill_(self, value: Any) -> UntypedStorage:
+        """Raise DTypeError: the bytes are read-only."""
         return refuse_bytes(value)
 
     def __setitem__(self, index: int | slice, value: Any) -> None:

@@ -40,7 +40,7 @@ RENAMED_ARGUMENTS = {
     "flow.searchsorted": "input=values",
     "flow.set_rng_state": "new_state=state",
     "flow.unsafe_split": "input=tensor",
-    "flow.*_window flow.logspace flow.tr?[lu]_indices": "layout= pin_memory=",
+    "flow.*_window flow.scalar_tensor flow.logspace flow.tr?[lu]_indices": "layout= pin_memory=",
     "flow.tr?[lu]_indices": "requires_grad=:False",
     "Tensor.map_": "other=tensor",
     "autograd.gradcheck": "func=function",

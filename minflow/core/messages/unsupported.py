@@ -175,7 +175,7 @@ REFUSED: dict[str, str] = {
            "flow.library.custom_op: an operation in Python with its gradient, in eager code, graphs and jobs"),
     **rows("utils.mobile_optimizer utils.bundled_inputs _dynamo _dynamo.* _inductor _inductor.*",
            "flow.compile gives the model back; nn.Graph compiles"),
-    **rows("Storage *Storage", "x.numpy() shares the memory of a tensor: there are no storages"),
+    **rows("Storage *Storage", "flow.TypedStorage and flow.UntypedStorage: x.storage(), x.untyped_storage()"),
     **rows("typed_storage storage_type", "x.numpy() shares the memory of a tensor", "Tensor."),
 }  # fmt: skip
 

@@ -23,7 +23,7 @@ from .core.source_location import here
 
 ROOT = __name__.rpartition(".")[0]
 ALIASES = {
-    **{name: f"compat.namespaces.{name}" for name in """accelerator backends comm hub jit mps
+    **{name: f"compat.namespaces.{name}" for name in """accelerator backends comm jit mps
     multiprocessing
         types version""".split()},
     **{f"backends.{name}": f"compat.namespaces.backends:{name}"
@@ -34,8 +34,9 @@ ALIASES = {
     **{f"compiler.{name}": "compat.namespaces.jit:is_tracing" for name in "is_dynamo_compiling is_exporting".split()},
     "compiler.cudagraph_mark_step_begin": "compat.namespaces.jit:reset", "vmap": "func:vmap",
     "random.fork_rng": "compat.namespaces.threads:fork_rng",
+    **{name: f"core.functions.storages:{name}" for name in ("TypedStorage", "UntypedStorage")},
     "__config__": "compat.namespaces.config", "xpu": "compat.namespaces.mps",
-    "utils.model_zoo": "compat.namespaces.hub",
+    "hub": "io.hub", "utils.model_zoo": "io.hub",
     "autograd.graph": "core.grad.saved_tensors",
     "autograd.function": "core.grad.function", "autograd.autograd_function": "core.grad.function",
     "autograd.autograd_mode": "core.grad.modes", "comm.comm_ops": "compat.namespaces.comm",
@@ -81,7 +82,8 @@ MERGED = {
     "nn.modules": ("nn",), "nn.optimizer": ("optim",), "nn.optimizer.lr_scheduler": ("optim.lr_scheduler",),
     "_C": ("compat.functional_api.reordered", "compat.functional_api.fused", "nn.functional", "", "linalg"),
     "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
-    "_oneflow_internal": ("", "nn.functional"), "_utils": ("",), "functional": ("",), "storage": ("",),
+    "_oneflow_internal": ("", "nn.functional"), "_utils": ("",), "functional": ("",),
+    "storage": ("core.functions.storages", ""),
     "autograd.variable": ("autograd",), "autograd.profiler": ("profiler",), "profiler.profiler": ("profiler",),
     "utils.benchmark.utils": ("utils.benchmark",), "utils.benchmark.utils.timer": ("utils.benchmark",),
     "utils.benchmark.utils.common": ("utils.benchmark",), "utils.benchmark.utils.compare": ("utils.benchmark",),
@@ -93,6 +95,12 @@ MERGED = {
 NAME_ALIASES = {
     "_BatchNorm": "nn.modules.norm.BatchNorm", "_NormBase": "nn.modules.norm.BatchNorm",
     "_InstanceNorm": "nn.modules.instance_norm.InstanceNorm",
+    "_ConvNd": "nn.modules.conv.Convolution", "_ConvTransposeNd": "nn.modules.conv_transpose.ConvTranspose",
+    "_MaxPoolNd": "nn.modules.pooling.MaxPool", "_AvgPoolNd": "nn.modules.pooling.AvgPool",
+    "_LPPoolNd": "nn.modules.pooling.LPPool", "_AdaptiveAvgPoolNd": "nn.modules.adaptive_pooling.AdaptiveAvgPool",
+    "_AdaptiveMaxPoolNd": "nn.modules.adaptive_pooling.AdaptiveMaxPool",
+    "_MaxUnpoolNd": "nn.modules.adaptive_pooling.MaxUnpool", "_DropoutNd": "nn.modules.dropout.Dropout",
+    "_ConstantPadNd": "nn.modules.padding.ConstantPad", "_LazyNormBase": "nn.modules.lazy.LazyNorm",
     "_Loss": "nn.modules.loss.Loss", "_WeightedLoss": "nn.modules.loss.WeightedLoss",
     **{name: f"nn.modules.utils.{name}" for name in "_ntuple _single _pair _triple _quadruple".split()},
 }  # fmt: skip

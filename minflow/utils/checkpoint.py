@@ -164,4 +164,13 @@ def checkpoint_sequential(
 __all__ = ["checkpoint", "checkpoint_sequential"]
 
 
+def get_device_states(*args: Any) -> tuple[list, list]:
+    """Return two empty lists: all devices share one generator, whose state is `flow.get_rng_state()`."""
+    return [], []
+
+
+def set_device_states(devices: Any, states: Any, *, device_type: str | None = None) -> None:
+    """Do nothing: the counterpart of get_device_states."""
+
+
 __path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`

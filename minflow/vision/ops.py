@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ..core.base.errors import OutOfRangeError, ShapeError
 from ..core.functions import clamp, maximum, minimum, nms as nms, stack
+from ..core.functions.creation import ones, zeros
 from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.source_location import fail
 from ..core.tensor import Tensor
+from ..nn.module import Module
+
+
+class FrozenBatchNorm2d(Module):
+    """BatchNorm2d whose statistics, weight and bias are buffers: they stay as they were loaded."""
+
+    _version = 2
+
+    def __init__(self, num_features: int, eps: float = 1e-5):
+        super().__init__()
+        self.eps = eps
+        for name, fill in (("weight", ones), ("bias", zeros), ("running_mean", zeros), ("running_var", ones)):
+            self.register_buffer(name, fill(num_features))
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        state_dict.pop(f"{prefix}num_batches_tracked", None)  # of a BatchNorm2d
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: float (N, C, H, W)."""
+        scale = self.weight * (self.running_var + self.eps).rsqrt()
+        shift = self.bias - self.running_mean * scale
+        return x * scale.reshape(1, -1, 1, 1) + shift.reshape(1, -1, 1, 1)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]}, eps={self.eps}"
 
 
 def check_boxes(name: str, *several: Tensor) -> None:
@@ -72,5 +100,5 @@ def batched_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshold: floa
     return nms(boxes + apart.unsqueeze(1), scores, iou_threshold)
 
 
-__all__ = ["batched_nms", "box_area", "box_convert", "box_iou", "clip_boxes_to_image", "nms"]
+__all__ = ["FrozenBatchNorm2d", "batched_nms", "box_area", "box_convert", "box_iou", "clip_boxes_to_image", "nms"]
 __getattr__ = _name_hints("flow.vision.ops", globals())

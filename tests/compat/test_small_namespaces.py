@@ -4,7 +4,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.core.base.errors import CallError, OutOfRangeError, ShapeError, StateError
+from minflow.core.base.errors import CallError, FileError, MissingNameError, OutOfRangeError, ShapeError, StateError
 from minflow.distributed import nn as collectives
 from minflow.nn.attention import SDPBackend, flex_attention as flex, sdpa_kernel
 from minflow.utils import _pytree as pytree, benchmark
@@ -91,6 +91,60 @@ def test_timer():
 def test_unequal_quartiles():
     measured = benchmark.Measurement(1, [1.0, 2.0, 3.0, 4.0, 5.0], benchmark.TaskSpec("pass"))
     assert measured.iqr == 2 and measured.median == 3 and not measured.meets_confidence(0.5)
+
+
+def test_weights_by_their_url(tmp_path, monkeypatch):
+    from minflow.hub import get_dir, load_state_dict_from_url, set_dir
+    from minflow.utils.model_zoo import load_url
+
+    url = "https://example.org/models/net-1234.pth?download=1"
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    assert get_dir() == str(tmp_path / "hub")
+    with pytest.raises(FileError, match="nothing is downloaded") as caught:
+        load_url(url)
+    assert str(tmp_path / "hub" / "checkpoints" / "net-1234.pth") in caught.value.hint
+    set_dir(str(tmp_path / "files"))
+    (tmp_path / "files" / "checkpoints").mkdir(parents=True)
+    flow.save({"weight": flow.ones(2)}, tmp_path / "files" / "checkpoints" / "net-1234.pth")
+    assert load_state_dict_from_url(url, progress=False, map_location="cpu")["weight"].tolist() == [1, 1]
+    flow.hub.DIRECTORY.clear()
+    with pytest.raises(MissingNameError, match="has no load"):
+        flow.hub.load
+
+
+@pytest.mark.parametrize(
+    "home, base, layer, other",
+    [
+        ("conv", "_ConvNd", nn.Conv2d, nn.Linear),
+        ("conv", "_ConvNd", nn.ConvTranspose1d, nn.Linear),
+        ("conv", "_ConvTransposeNd", nn.ConvTranspose2d, nn.Conv2d),
+        ("pooling", "_MaxPoolNd", nn.MaxPool2d, nn.AvgPool2d),
+        ("pooling", "_AvgPoolNd", nn.AvgPool2d, nn.MaxPool2d),
+        ("pooling", "_AdaptiveAvgPoolNd", nn.AdaptiveAvgPool1d, nn.AdaptiveMaxPool1d),
+        ("pooling", "_AdaptiveMaxPoolNd", nn.AdaptiveMaxPool1d, nn.AdaptiveAvgPool1d),
+        ("pooling", "_MaxUnpoolNd", nn.MaxUnpool2d, nn.MaxPool2d),
+        ("dropout", "_DropoutNd", nn.Dropout2d, nn.Linear),
+        ("padding", "_ConstantPadNd", nn.ConstantPad1d, nn.ReflectionPad1d),
+        ("batchnorm", "_LazyNormBase", nn.LazyBatchNorm1d, nn.BatchNorm1d),
+    ],
+)
+def test_private_base_classes(home, base, layer, other):
+    kind = getattr(getattr(nn.modules, home), base)
+    assert issubclass(layer, kind) and not issubclass(other, kind)
+
+
+def test_frozen_batch_norm():
+    from minflow.vision.ops import FrozenBatchNorm2d
+
+    trained = nn.BatchNorm2d(3)
+    trained(flow.randn(4, 3, 5, 5) * 3 + 1)
+    with flow.no_grad():
+        trained.weight.add_(0.5)
+    frozen = FrozenBatchNorm2d(3)
+    frozen.load_state_dict(trained.state_dict())
+    x = flow.randn(2, 3, 4, 4)
+    assert flow.allclose(frozen(x), trained.eval()(x), atol=1e-5) and not list(frozen.parameters())
+    assert repr(frozen) == "FrozenBatchNorm2d(3, eps=1e-05)"
 
 
 def test_forked_generator():

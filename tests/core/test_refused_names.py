@@ -20,7 +20,7 @@ from minflow.core.messages.unsupported import REFUSED, reason
         (flow, "sparse_csr_tensor", "COO"),
         (flow.jit, "save", "load_graph"),
         (flow.cuda, "CUDAGraph", "second call"),
-        (flow.hub, "load_state_dict_from_url", "flow.load"),
+        (flow.hub, "load", "flow.load"),
         (flow.env, "init_rdma", "MPI chooses how ranks reach each other"),
     ],
 )

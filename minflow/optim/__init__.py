@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from ..core.messages.suggestions import by_module as _by_module, name_hints as _name_hints
 from .adam import Adam as Adam, AdamW as AdamW
-from .moments import LAMB as LAMB, Adamax as Adamax, NAdam as NAdam, RAdam as RAdam
+from .moments import LAMB as LAMB, Adamax as Adamax, NAdam as NAdam, RAdam as RAdam, SparseAdam as SparseAdam
 from .optimizer import Optimizer as Optimizer
 from .sgd import SGD as SGD
 

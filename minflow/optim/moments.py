@@ -1,4 +1,4 @@
-"""Adamax, NAdam, RAdam, LAMB: Adam's relatives. Read next: `../core/ops/update_moments.py`."""
+"""Adamax, NAdam, RAdam, SparseAdam, LAMB: Adam's relatives. Read next: `../core/ops/update_moments.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.base.errors import OptimError
 from ..core.op import Op
-from ..core.ops.update_moments import adamax, lamb, nadam, radam
+from ..core.ops.update_moments import adamax, lamb, nadam, radam, sparse_adam
 from ..core.source_location import fail
 from .groups import Params, check_betas
 from .optimizer import Optimizer, hyperparameters
@@ -136,6 +136,30 @@ class RAdam(Moments):
 
     def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return radam, self.common(group) | {"decoupled": bool(group["decoupled_weight_decay"])}
+
+
+class SparseAdam(Moments):
+    """Adam for embeddings: rows whose gradient is 0, those that were not looked up, keep their values and moments.
+
+    Gradients are dense, also with `sparse=True`, so a row that was looked up and has a gradient of 0 keeps them, too.
+    maximize: ascend.  Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1, for the rows.
+    """
+
+    non_negative = ("lr", "eps")
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ):
+        super().__init__(params, hyperparameters(locals()))
+
+    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        attrs = self.common(group | {"weight_decay": 0.0})
+        return sparse_adam, {name: x for name, x in attrs.items() if name != "weight_decay"}
 
 
 class LAMB(Moments):

@@ -94,6 +94,15 @@ def lamb(p, grad, m, v, step, lr, beta1, beta2, eps, weight_decay, decoupled, co
     return p - lr * trust * (a + (weight_decay if decoupled else 0) * p), m, v, np.float32(t)
 
 
+def sparse_adam(p, grad, m, v, step, lr, beta1, beta2, eps, maximize):
+    p, m, v, t = p.copy(), m.copy(), v.copy(), float(step) + 1
+    for k in [k for k in range(len(p)) if np.any(grad[k])]:
+        g = -grad[k] if maximize else grad[k]
+        m[k], v[k] = beta1 * m[k] + (1 - beta1) * g, beta2 * v[k] + (1 - beta2) * g**2
+        p[k] -= lr * (1 - beta2**t) ** 0.5 / (1 - beta1**t) * m[k] / (np.sqrt(v[k]) + eps)
+    return p, m, v, np.float32(t)
+
+
 ORACLES = {
     "rmsprop": lambda p, grad, v, step, lr, **options: rmsprop(p, grad, v, None, None, step, lr, **options),
     "rmsprop_momentum": lambda p, grad, v, buf, step, lr, **options: rmsprop(
@@ -111,4 +120,5 @@ ORACLES = {
     "nadam": nadam,
     "radam": radam,
     "lamb": lamb,
+    "sparse_adam": sparse_adam,
 }

@@ -28,8 +28,8 @@ WITHOUT_FLOPS = {
         slogdet matrix_exp cholesky qr eigh eig svd lu lu_permutation recurrence cumprod logcumsumexp ctc ctc_grad""",
     "draws random numbers": "uniform normal randint randperm bernoulli multinomial poisson binomial",
     "of a loss or an optimizer that no lesson times": """at_least pair_distances pair_distances_grad sgd_dampened
-        adam_amsgrad adamax nadam radam lamb asgd rprop adagrad adadelta rmsprop rmsprop_centered rmsprop_momentum
-        rmsprop_centered_momentum""",
+        adam_amsgrad adamax nadam radam lamb sparse_adam asgd rprop adagrad adadelta rmsprop rmsprop_centered
+        rmsprop_momentum rmsprop_centered_momentum""",
 }
 
 

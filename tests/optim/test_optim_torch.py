@@ -76,6 +76,23 @@ def close(mine, theirs, dtype):
         )
 
 
+@pytest.mark.filterwarnings("ignore:.*sparse=True")
+@pytest.mark.parametrize("options", [{}, {"betas": (0.5, 0.8), "eps": 1e-3, "maximize": True}])
+def test_sparse_adam_moves_the_rows_that_were_looked_up(options):
+    weights = []
+    for lib in (flow, torch):
+        start = lib.arange(18.0, dtype=lib.float64).view(6, 3) + 1
+        layer = lib.nn.Embedding(6, 3, sparse=True, _weight=start.clone())
+        optimizer = lib.optim.SparseAdam(layer.parameters(), lr=0.05, **options)
+        for rows in ([0, 2, 2], [5, 2], [], [0, 1]):
+            optimizer.zero_grad()
+            (layer(lib.tensor(rows, dtype=lib.int64)) ** 2).sum().backward()
+            optimizer.step()
+        weights.append(layer.weight.detach().numpy())
+        assert weights[-1][3:5].tolist() == start[3:5].tolist()
+    np.testing.assert_allclose(*weights, rtol=1e-12)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("name", "options"), CASES)
 def test_steps(name, options, dtype):

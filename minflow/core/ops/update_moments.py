@@ -1,4 +1,5 @@
-"""Update rules of Adam's relatives: Adamax, NAdam, RAdam, LAMB, with running means of the gradient and its square.
+"""Update rules of Adam's relatives: Adamax, NAdam, RAdam, LAMB, SparseAdam, with running means of the gradient and
+its square.
 
 They run as described in `update.py`, which has Adam. Read next: `../../optim/moments.py`.
 """
@@ -10,7 +11,7 @@ import math
 from ..host.float_warnings import silent
 from ..kernels import kernel
 from .elementwise import where
-from .examples import case, floats, positive
+from .examples import Maker, case, floats, positive
 from .reduce import sum as total
 from .shape import cast
 from .update import count, define_rule, descent_gradient, empty, rate, running_mean, single, small, square
@@ -202,3 +203,35 @@ def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps, weight_deca
     if decoupled and weight_decay:
         update = update + weight_decay * p
     return p - (float(lr) * trust).astype(p.dtype) * update, exp_avg, exp_avg_sq, step + 1
+
+
+def row_labels(p, *_, **attrs):
+    """The rows may be on several ranks; the elements of one row stay together."""
+    row = (0, *[None] * (p.ndim - 1)) if p.ndim else ()
+    return [row, row, row, row, (), (), row, row, row, ()]
+
+
+some_rows = Maker((6, 1), -2.0, 2.0, "float64", layout=lambda a: a.clip(0))
+sparse_settings = {"beta1": 0.9, "beta2": 0.99, "eps": 1e-8}
+
+sparse_adam = define_rule(
+    "sparse_adam(p, grad, exp_avg, exp_avg_sq, step, lr; beta1, beta2, eps, maximize) -> p, exp_avg, exp_avg_sq, step",
+    sharding=row_labels,
+    examples=[
+        case(small, small(), small(), square, count, rate, **sparse_settings, maximize=False),
+        case(floats(6, 1), some_rows, floats(6, 1), positive(6, 1), count, rate, **sparse_settings, maximize=True),
+        case(empty, empty(), empty(), empty(), count, rate, **sparse_settings, maximize=False),
+    ],
+    doc="Adam of the rows, along the first axis, whose gradient is not 0: other rows and their moments stay.",
+)
+
+
+@kernel(sparse_adam)
+def _(xp, p, grad, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps, maximize):
+    found = grad != 0
+    rows = xp.any(found, axis=tuple(range(1, grad.ndim)), keepdims=True) if grad.ndim > 1 else found
+    now, down = float(step) + 1, -grad if maximize else grad
+    exp_avg = xp.where(rows, running_mean(exp_avg, down, 1 - beta1), exp_avg)
+    exp_avg_sq = xp.where(rows, running_mean(exp_avg_sq, down * down, 1 - beta2), exp_avg_sq)
+    size = float(lr) * math.sqrt(1 - beta2**now) / (1 - beta1**now)
+    return xp.where(rows, p - size * (exp_avg / (xp.sqrt(exp_avg_sq) + eps)), p), exp_avg, exp_avg_sq, step + 1

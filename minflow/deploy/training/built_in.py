@@ -15,7 +15,22 @@ from typing import Any
 from ...core.host import HostArray, HostScalar
 from ...core.tensor import Tensor
 from ...nn.loading import MAX_COUNT, MAX_DEPTH, array_of
-from ...optim import ASGD, LAMB, SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop, lr_scheduler
+from ...optim import (
+    ASGD,
+    LAMB,
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    NAdam,
+    RAdam,
+    RMSprop,
+    Rprop,
+    SparseAdam,
+    lr_scheduler,
+)
 from ...optim.lr_scheduler import LRScheduler
 from ...optim.optimizer import hyperparameters
 from ...optim.swa_utils import SWALR
@@ -109,6 +124,7 @@ OPTIMIZERS = {  # class -> names of the states of its parameters
     Rprop: "prev step_size step",
     ASGD: "ax mu eta step",
     Adamax: "exp_avg exp_inf step",
+    SparseAdam: "exp_avg exp_avg_sq step",
     NAdam: "exp_avg exp_avg_sq mu_product step",
     RAdam: "exp_avg exp_avg_sq step",
     LAMB: "exp_avg exp_avg_sq step",

@@ -46,7 +46,7 @@ from .methods.dtypes import DTypes
 from .methods.forwarded import Forwarded
 from .methods.global_tensors import GlobalTensors
 from .methods.in_place import InPlace
-from .methods.interop import Interop
+from .methods.interop import Interop, deepcopy_of_computed
 from .methods.operators import Operators, comparable
 from .methods.shapes import Shapes
 from .methods.sparse import Sparse
@@ -485,8 +485,7 @@ class Tensor(
     def __deepcopy__(self, memo: dict) -> Self:
         """A copy of the elements; tensors that shared an array share its copy. The tape is not copied."""
         if self.requires_grad and not self.is_leaf:
-            what = "deepcopy of a tensor that was computed and requires grad: its tape cannot be copied"
-            fail(GradError, what, "copy.deepcopy(x.detach()), or x.detach().clone()", tensor=self)
+            return deepcopy_of_computed(self)
         note_read(self, "deepcopy")
         twin = memo[id(self)] = object.__new__(type(self))
         fixed = dict.fromkeys(("array", "spec", "value", "alias", "version_counter", "gradient", "needs", "hooks"))

@@ -7,10 +7,11 @@ next: `../compiler/plan.py`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
-from ..core.backend import Array, owner_of
+from ..core.backend import Array, backend_of_array, owner_of
 from ..core.base.errors import TraceError
 from ..core.functionalize import bump_version, share_storage
 from ..core.ir import Source
@@ -113,6 +114,22 @@ def refuse_shared(graph: Any, trace: Trace, nonmembers: list) -> None:
                 what = f"the buffer {name!r} is assigned a tensor that shares its memory with {place}"
                 fail(TraceError, what, f"assign a copy: self.{name} = x.clone()", buffer=symbol, shared=other)
         stay.append((name, symbol))
+
+
+def own_storages(modules: Iterable[tuple[str, Any]]) -> None:
+    """Turn buffers that are views of tensors without other users, such as `tril(ones(n, n)).view(1, 1, n, n)`, into
+    tensors with a storage of their own, which a plan updates and a file holds under the name of the buffer.
+    """
+    for _, module in modules:
+        for tensor in module._buffers.values():
+            alias = None if tensor is None else tensor.alias
+            if alias is None or not alias.path or tensor.needs or tensor.copied is not None:
+                continue
+            # one reference in the alias, one as the argument of getrefcount
+            if alias.base.alias is None and sys.getrefcount(alias.base) <= 2:
+                array = tensor.array
+                tensor.array = array if array.flags.c_contiguous else backend_of_array(array).copy(array)
+                tensor.alias = None
 
 
 def buffer_links(modules: Iterable[tuple[str, Any]], states: Iterable[Source]) -> list[BufferLink]:

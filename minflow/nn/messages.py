@@ -40,6 +40,10 @@ class ModuleAttributeError(ModuleError, AttributeError):
     """An attribute that a Module does not have."""
 
 
+class ModuleNameError(ModuleError, KeyError):
+    """A name that a parameter, buffer or submodule cannot have."""
+
+
 def missing_init(module: Any, what: str) -> NoReturn:
     name = type(module).__name__
     fail(

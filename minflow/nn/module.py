@@ -340,13 +340,13 @@ class Module(Display):
         """Raise a ModuleError if `name` is taken or is not a valid name of a parameter, buffer or module."""
         if not isinstance(name, str) or not name or "." in name:
             what = f"{type(self).__name__}: {name!r} cannot be the name of a {kind}"
-            fail(ModuleError, what, 'a string without dots, such as "scale"')
+            fail(messages.ModuleNameError, what, 'a string without dots, such as "scale"')
         own = self.__dict__
         held = name in own or any(name in own[r] for r in ("_parameters", "_buffers", "_modules"))
         # not hasattr(self, name), which would search for similar names
         if (held or hasattr(type(self), name)) and name not in own[registry]:
             what = f"{type(self).__name__} already has an attribute {name!r}"
-            fail(ModuleError, what, f"another name for the {kind}")
+            fail(messages.ModuleNameError, what, f"another name for the {kind}")
 
     # ---- walking the tree -------------------------------------------------------------------------------------------
 

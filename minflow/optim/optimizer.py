@@ -197,6 +197,15 @@ def with_step_hooks(step: Function) -> Function:
     return wrapped  # type: ignore[return-value]  # `wraps` keeps the signature
 
 
+LAZY_ATTRIBUTES: dict[str, Callable[[], Any]] = {
+    "pre_hooks": OrderedDict,
+    "post_hooks": OrderedDict,
+    "state_hooks": functools.partial(defaultdict, OrderedDict),
+    "untracked": dict,
+    "steps": int,
+}
+
+
 class Optimizer:
     """Base class of all optimizers.
 
@@ -213,6 +222,11 @@ class Optimizer:
     """
 
     in_step = False  # True during a step()
+    steps: int  # number of steps since this object was created
+    pre_hooks: OrderedDict[int, Callable]
+    post_hooks: OrderedDict[int, Callable]
+    state_hooks: defaultdict[str, OrderedDict[int, Callable]]
+    untracked: dict[frozenset, list[int]]  # sets of untracked parameters -> steps in which they had gradients
 
     # consecutive steps without a gradient; initialized so that a new optimizer warns at the second one
     idle = MAX_IDLE_STEPS - 2
@@ -227,15 +241,16 @@ class Optimizer:
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
-        self.pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self.post_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self.state_hooks: defaultdict[str, OrderedDict[int, Callable]] = defaultdict(OrderedDict)
-        # sets of untracked parameters -> steps in which they had gradients
-        self.untracked: dict[frozenset, list[int]] = {}
-        self.steps = 0  # number of steps since this object was created
         for group in as_groups(params, type(self).__name__):
             self.add_param_group(group)
         check_state().optimizers.add(self)
+
+    def __getattr__(self, name: str) -> Any:
+        """Create an attribute of LAZY_ATTRIBUTES: a wrapper of an optimizer may not call Optimizer.__init__."""
+        if name not in LAZY_ATTRIBUTES:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        value = self.__dict__[name] = LAZY_ATTRIBUTES[name]()
+        return value
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

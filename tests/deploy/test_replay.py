@@ -406,3 +406,43 @@ def test_loaded_graph_compares_with_eager_like_the_original(tmp_path):
     loaded = around(graph, tmp_path, x)
     first, second = [str(g.compare_eager(x)).replace(g.name, "") for g in (graph, loaded)]
     assert first == second and "0 that only the graph has" in second  # the parts of a batch norm too
+
+
+class Causal(nn.Module):
+    """The mask of every GPT: a buffer that is a view of a tensor without other users."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mask", flow.tril(flow.ones(4, 4)).view(1, 1, 4, 4))
+        self.register_buffer("places", flow.arange(4).expand(1, -1))
+        self.register_buffer("columns", flow.arange(6.0).view(2, 3).t(), persistent=False)
+        self.register_buffer("row", flow.arange(8.0).view(2, 4)[1])
+        self.embedding = nn.Embedding(4, 4)
+
+    def forward(self, x):
+        n = x.size(-1)
+        scores = x.masked_fill(self.mask[:, :, :n, :n] == 0, float("-inf")).softmax(-1)
+        return scores @ self.embedding(self.places) * self.row + self.columns.sum()
+
+
+def test_buffers_that_are_views_are_saved_and_updated(tmp_path):
+    model, x = Causal(), flow.randn(2, 1, 4, 4)
+    before, mask = model(x), model.mask
+    graph = Predict(model)
+    assert graph(x).tolist() == before.tolist() and model.mask is mask
+    flow.save(graph, tmp_path / "causal")
+    loaded = flow.load_graph(tmp_path / "causal")
+    assert loaded(x).tolist() == before.tolist()
+    assert {"mask", "places", "row"} <= set(loaded.state_dict()["model"])
+    model.mask.fill_(1)
+    assert graph(x).tolist() == model(x).tolist() != before.tolist()
+
+
+def test_a_buffer_that_shares_a_tensor_of_the_program_stays_a_view():
+    base = flow.ones(2, 4)
+    model = Causal()
+    model.row = base[0]
+    graph, x = Predict(model), flow.randn(1, 1, 4, 4)
+    graph(x)
+    base.mul_(3)
+    assert model.row.tolist() == [3, 3, 3, 3] and graph(x).tolist() == model(x).tolist()

@@ -315,7 +315,77 @@ def edges(lib):
     )
 
 
+def copied_methods(lib):
+    class Net(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = linear(lib)
+            self.run, self.total = self.half, (self.fc.weight * 2).sum
+
+        def half(self, x):
+            return self.fc(x) / 2
+
+        def forward(self, x):
+            return self.run(x)
+
+    twin = copy.deepcopy(Net())
+    with lib.no_grad():
+        twin.fc.weight.zero_()
+    with pytest.raises(RuntimeError, match="deepcopy"):
+        copy.deepcopy(twin.fc.weight * 2)
+    return twin(batch(lib, 1, 3)), twin.total(), copy.deepcopy(batch(lib, 3).sum)()
+
+
+def wrapped_optimizers(lib):
+    class Wrapper(lib.optim.Optimizer):
+        def __init__(self, optimizer):
+            self.optimizer, self.defaults = optimizer, optimizer.defaults
+            self.param_groups, self.state = optimizer.param_groups, {}
+
+        def step(self, closure=None):
+            return self.optimizer.step(closure)
+
+    layer = linear(lib)
+    wrapper = Wrapper(lib.optim.SGD(layer.parameters(), lr=0.1))
+    schedule = lib.optim.lr_scheduler.StepLR(wrapper, 1, 0.5)
+    for _ in range(2):
+        wrapper.zero_grad()
+        layer(batch(lib, 2, 3)).sum().backward()
+        wrapper.step()
+        schedule.step()
+    return layer.weight, schedule.get_last_lr()
+
+
+def kinds_of_errors(lib):
+    layer, optimizer = linear(lib), lib.optim.SGD(linear(lib).parameters(), lr=0.1)
+    for wrong in [
+        lambda: setattr(layer, "weight", lib.ones(2)),
+        lambda: layer.register_parameter("x", lib.ones(1)),
+        lambda: layer.add_module("x", 3),
+        lambda: layer.register_buffer("x", 3),
+        lambda: lib.nn.Sequential(3),
+        lambda: lib.optim.SGD(layer.weight, lr=0.1),
+        lambda: lib.optim.SGD([1, 2], lr=0.1),
+        lambda: optimizer.add_param_group([layer.weight]),
+    ]:
+        with pytest.raises(TypeError):
+            wrong()
+    for wrong in [lambda: layer.register_buffer("weight", lib.ones(1)), lambda: layer.register_parameter("a.b", None)]:
+        with pytest.raises(KeyError):
+            wrong()
+
+
+def prefix_of_a_state(lib):
+    state = lib.nn.Sequential(OrderedDict(module=linear(lib))).state_dict()
+    lib.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    return list(state), sorted(state._metadata)
+
+
 PROGRAMS = [
+    copied_methods,
+    wrapped_optimizers,
+    kinds_of_errors,
+    prefix_of_a_state,
     packed_tensors,
     written_after_a_save,
     hooks_of_the_tape_disabled,

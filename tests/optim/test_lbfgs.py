@@ -79,7 +79,7 @@ def test_least_squares_fit_is_exact():
         ),
         (lambda p: flow.optim.LBFGS([p], lr=-1), "lr must be at least 0, got -1"),
         (lambda p: flow.optim.LBFGS([p]).step(None), "needs a closure"),
-        (lambda p: flow.optim.LBFGS([]).step(lambda: 0.0), "no parameters"),
+        (lambda p: flow.optim.LBFGS([{"params": []}]).step(lambda: 0.0), "no parameters"),
     ],
 )
 def test_refused(make, text):

@@ -190,16 +190,16 @@ class JobError(MinflowError, RuntimeError):
     problems: tuple
 
 
-class ModuleError(MinflowError, RuntimeError):
-    """A Module that is defined or used incorrectly."""
+class ModuleError(MinflowError, RuntimeError, TypeError):
+    """A Module that is defined or used incorrectly. PyTorch raises RuntimeError or TypeError."""
 
 
 class NestingError(MinflowError, RecursionError):
     """Infinite recursion of modules, or nesting deeper than the stack of the thread allows."""
 
 
-class OptimError(MinflowError, ValueError):
-    """An optimizer or scheduler that is configured incorrectly."""
+class OptimError(MinflowError, ValueError, TypeError):
+    """An optimizer or scheduler that is configured incorrectly. PyTorch raises either base class."""
 
 
 class FileError(MinflowError, OSError):

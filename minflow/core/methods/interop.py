@@ -6,6 +6,9 @@ NumPy, SciPy, scikit-learn, pandas and matplotlib need nothing else. The opposit
 
 from __future__ import annotations
 
+import copy
+import sys
+from types import FrameType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from .. import functions as F
@@ -96,3 +99,18 @@ def tensor_if_array(x: Any) -> Any:
 
 def array_of(x: Any) -> Any:
     return x.numpy() if isinstance(x, Interop) else x  # type: ignore[attr-defined]  # x is a Tensor
+
+
+def deepcopy_of_computed(tensor: Tensor) -> Any:
+    """Raise GradError: the tape of a computed tensor cannot be copied. Only for a bound method, such as an attribute
+    `self.total = x.sum` of a module, return the tensor itself, as PyTorch does.
+    """
+    frame: FrameType | None = sys._getframe(2)  # that of copy.deepcopy
+    above = frame and frame.f_back
+    if above is not None and above.f_code is METHOD_COPY.__code__:
+        return tensor
+    what = "deepcopy of a tensor that was computed and requires grad: its tape cannot be copied"
+    return fail(GradError, what, "copy.deepcopy(x.detach()), or x.detach().clone()", tensor=tensor)
+
+
+METHOD_COPY = copy._deepcopy_dispatch[MethodType]  # type: ignore[attr-defined]

@@ -14,6 +14,7 @@ from typing import Any
 from ...core.backend import owner_of
 from ...core.tensor import Tensor
 from ...diagnosis.creation_site import SITE_ATTRIBUTE
+from ..buffer_links import own_storages
 from ..hooks import GLOBAL_HOOKS, hooks_of
 from .python_state import (
     CONTAINERS,
@@ -84,6 +85,7 @@ class Fingerprint:
 
     @classmethod
     def of_graph(cls, graph: Any) -> Fingerprint:
+        own_storages(graph.all_modules())  # before the build, whose trace refers to the bases of views
         own = cls(graph.all_modules(), graph._volatile, graph._variables, graph._numbers.values(), relinks=True)
         paths = {id(module): path for path, module in graph.all_modules()}
         for name, module in graph._outside_modules:  # its attributes may be read without a call

@@ -158,7 +158,7 @@ class SparseAdam(Moments):
         super().__init__(params, hyperparameters(locals()))
 
     def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        attrs = self.common(group | {"weight_decay": 0.0})
+        attrs = self.common({**group, "weight_decay": 0.0})
         return sparse_adam, {name: x for name, x in attrs.items() if name != "weight_decay"}
 
 

@@ -171,6 +171,33 @@ def edge_dropout(lib):
     return pieces(lib.sparse.FloatTensor(index[kept].t(), values[kept] / 0.5, a.size()))
 
 
+def normalized_adjacency(lib):
+    """Degrees by sparse.sum, broadcast over rows and columns; products of sparse diagonals; scaled dot products."""
+    n = 4
+    loops = lib.stack([lib.arange(n), lib.arange(n)])
+    a = lib.sparse_coo_tensor(lib.cat([lib.tensor([[0, 1, 2], [1, 2, 0]]), loops], 1), lib.ones(7), lib.Size([n, n]))
+    degree = lib.sparse.sum(a, dim=1).to_dense().pow(-0.5)
+    scaled = a * degree.view(1, -1) * degree.view(-1, 1)
+    diagonal = lib.sparse_coo_tensor(loops, degree, (n, n))
+    product = lib.sparse.mm(lib.sparse.mm(diagonal, a), diagonal)
+    total = lib.sparse_coo_tensor(size=(n, n))
+    total += a
+    total += a.t()
+    q, k, edges = features(lib, n, 2), features(lib, n, 2), a.coalesce().indices()
+    scores = lib.sparse.FloatTensor(edges, (q[edges[0]] * k[edges[1]]).sum(-1), lib.Size([n, n])) / 1.5
+    attention = lib.sparse.mm(lib.sparse.softmax(scores, dim=1), k)
+    attention.pow(2).sum().backward()
+    dense = [scaled.to_dense(), product.to_dense(), total.to_dense(), attention, q.grad, k.grad]
+    return [*dense, *pieces(scaled), *pieces(total.coalesce())[2:]]
+
+
+def typed(lib):
+    a = adjacency(lib)
+    kinds = [lib.sparse.FloatTensor, lib.sparse.DoubleTensor]
+    facts = [isinstance(x, kind) for x in (a, a.double(), a.to_dense()) for kind in kinds]
+    return [lib.tensor([*facts, a.type().endswith("sparse.FloatTensor"), a.layout == lib.sparse_coo])]
+
+
 @in_cases(
     "program",
     [
@@ -188,6 +215,8 @@ def edge_dropout(lib):
         graph_convolution,
         attention,
         edge_dropout,
+        normalized_adjacency,
+        typed,
     ],
 )
 def test_program(program):

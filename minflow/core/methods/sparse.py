@@ -138,6 +138,10 @@ class SparseMethods:
     def to(self: Any, *args: Any, **options: Any) -> Any:
         return self._like(super().to(*args, **options), lambda v: v.to(*args, **options))
 
+    def type(self: Any, dtype: Any = None) -> Any:
+        """Convert to a type, or return "minflow.sparse.FloatTensor"; see `Tensor.type`."""
+        return super().type(dtype) if dtype is not None else super().type().replace("minflow.", "minflow.sparse.")
+
     def detach(self: Any) -> Any:
         return self._like(super().detach(), lambda v: v.detach())
 

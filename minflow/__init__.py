@@ -181,6 +181,7 @@ from .core.functions import (
     neg as neg,
     negative as negative,
     nonzero as nonzero,
+    nonzero_static as nonzero_static,
     norm as norm,
     numel as numel,
     one_hot as one_hot,

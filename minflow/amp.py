@@ -22,7 +22,7 @@ from .core.op import Op
 from .core.ops.shape import in_dtype
 from .core.source_location import fail, warn
 from .core.spec import as_dtype, bfloat16, float16, float32
-from .optim.grad_scaler import GradScaler as GradScaler
+from .optim.grad_scaler import GradScaler as GradScaler, StaticGradScaler as StaticGradScaler
 
 DEFAULTS = {"cpu": bfloat16, "cuda": float16}  # dtypes of autocast by device type, as in PyTorch
 # Ops that PyTorch runs in float32 on GPUs, and in the dtype of their inputs on a CPU.
@@ -194,6 +194,7 @@ def get_autocast_dtype(device_type: str = "cpu") -> Any:
 
 __all__ = [
     "GradScaler",
+    "StaticGradScaler",
     "autocast",
     "custom_bwd",
     "custom_fwd",

@@ -43,7 +43,9 @@ ALIASES = {
     "comm.primitive": "compat.namespaces.comm", "framework.docstr": "", "utils.vision.transforms": "vision.transforms",
     "utils.vision": "vision", "autograd.functional": "core.grad.functional",
     "autograd.grad_mode": "core.grad.modes", "autograd.anomaly_mode": "core.grad.modes",
-    "cuda.amp": "amp", "cuda.random": "cuda", "compatible.single_client": "", "_tensor": "core.tensor",
+    "cuda.amp": "amp", "cuda.random": "cuda", "compatible.single_client": "",
+    "experimental.nn": "nn", "experimental.optim": "optim",
+    "_tensor": "core.tensor",
     "random": "job.legacy.random", "unittest": "job.legacy.unittest",
     "nn.graph.graph_config": "nn.graph.config", "nn.graph.graph_block": "nn.graph.config",
     "nn.modules.module": "nn.module", "nn.modules.container": "nn.containers",
@@ -88,7 +90,7 @@ MERGED = {
     "utils.benchmark.utils": ("utils.benchmark",), "utils.benchmark.utils.timer": ("utils.benchmark",),
     "utils.benchmark.utils.common": ("utils.benchmark",), "utils.benchmark.utils.compare": ("utils.benchmark",),
     "amp.autocast_mode": ("amp",), "amp.grad_scaler": ("amp",),
-    "compatible": ("",), "framework": ("",), "framework.tensor": ("",), "framework.dtype": ("",),
+    "compatible": ("",), "experimental": ("",), "framework": ("",), "framework.tensor": ("",), "framework.dtype": ("",),
     "nn.utils.stateless": ("func",), "serialization": ("io",), "torch_version": ("version",),
 }  # fmt: skip
 # Base classes and helpers that PyTorch names with an underscore, mostly imported for isinstance -> their path here.

@@ -224,7 +224,7 @@ def data_dependent(*specs, **attrs) -> None:
         raise TraceError(
             "the shape of the result depends on elements, which do not exist while a graph is built",
             hint="flow.where(mask, x, 0) keeps the shape; (x * mask).sum() leaves out the rest; "
-            "or do it before the call",
+            "flow.nonzero_static(mask, size=n) has n rows; or do it before the call",
         )
     return None
 

@@ -29,6 +29,7 @@ FLOW = suggestions.by_module({
         kaiming_initializer""",
     "legacy.arrays": """reshape_like dynamic_reshape expand_dims broadcast_like reverse slice slice_v2 slice_update
         constant constant_scalar constant_like elem_cnt cast identity identity_n cast_to_static_shape
+        sync_dynamic_resize
         amp_white_identity cast_to_current_logical_view parallel_cast count_not_finite multi_count_not_finite assign
         convert_oneflow_dtype_to_numpy_dtype""",
     "legacy.gather": "dim_gather gather_nd scatter_nd tensor_scatter_nd_update tensor_scatter_nd_add",
@@ -38,6 +39,7 @@ FLOW = suggestions.by_module({
         unsorted_segment_sum_like unsorted_batch_segment_sum""",
 }) | {
     "enable_eager_execution": "config.enable_eager_execution",
+    "eager_execution_enabled": "config.eager_execution_enabled",
     "range": "legacy.arrays.range_of",
     "clip_by_scalar": "legacy.math.clip_by_value",
     "scope": "scope.",
@@ -50,7 +52,8 @@ GROUPS = {
 }
 NN = suggestions.by_module(
     {
-        "legacy.nn": """batch_normalization bias_add dropout elu hardsigmoid hardswish hardtanh layer_norm leaky_relu
+        "legacy.nn": """batch_normalization bias_add dropout fused_bias_add_dropout fused_bias_add_gelu
+        fused_self_attention_query_mul_key_and_value elu hardsigmoid hardswish hardtanh layer_norm leaky_relu
         logsoftmax mish moments random_mask_like relu relu6 softmax swish""",
         "legacy.windows": """avg_pool1d avg_pool2d avg_pool3d compat_conv2d conv1d conv2d conv2d_transpose conv3d
         max_pool1d max_pool2d max_pool3d tf_conv2d""",

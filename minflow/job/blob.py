@@ -51,7 +51,9 @@ def restore_masks(index: Any) -> Any:
 class Blob(Tensor):
     """A symbolic tensor of a job function."""
 
-    is_dynamic = property(lambda self: False, doc="False: every blob has a fixed shape.")
+    # (a Blob, an axis): its first element is the length of this axis at each step, and the shape has the largest length
+    bound: tuple[Any, int] | None = None
+    is_dynamic = property(lambda self: self.bound is not None, doc="True if the length of an axis depends on elements.")
     is_tensor_list = property(lambda self: False)
     is_lazy = property(lambda self: True)
     static_shape = property(lambda self: tuple(self.spec.shape))
@@ -147,6 +149,24 @@ for sign in "add sub mul truediv floordiv mod pow".split():
 
 
 # ---- distribution over ranks -----------------------------------------------------------------------------------------
+
+
+def bounded(x: Any, length: Any, axis: int = 0) -> Blob:
+    """The Blob, of whose axis a step returns the first `length` elements."""
+    blob = Blob(None, x.spec, x.value, x.needs)
+    blob.bound = length, axis
+    return blob
+
+
+def refuse_bounded(op: Any, inputs: Sequence[Any]) -> None:
+    """Refuse a Blob whose length depends on elements as the input of an op: the elements after its end would count."""
+    for x in inputs:
+        if isinstance(x, Blob) and x.bound is not None:
+            what = f"{op} of a Blob whose length depends on elements"
+            hint = (
+                "return it with -> tp.ListNumpy; flow.cast_to_static_shape(x) has the largest length, and 0 at the end"
+            )
+            raise JobError(what, values={"blob": x.described()}, where=here(), hint=hint)
 
 
 class Distribute:

@@ -31,7 +31,19 @@ from ..diagnosis.failure import RecordedGraph, register_build_reader
 from ..nn.graph.messages import remove_symbolic_tensors, symbolic_tensors_in, written_attributes
 from ..nn.graph.side_effects import REGISTRIES, AttributeRecord, record_attributes
 from . import scope
-from .blob import Blob, brought_together, distributed, like_gradient, moved, of_first, on_ranks, sbp_of, summed, whole
+from .blob import (
+    Blob,
+    brought_together,
+    distributed,
+    like_gradient,
+    moved,
+    of_first,
+    on_ranks,
+    refuse_bounded,
+    sbp_of,
+    summed,
+    whole,
+)
 from .build_context import BUILDING, current
 from .checks import Initializer, Regularizer
 from .session import Session, Variable
@@ -91,6 +103,7 @@ class JobTrace(Trace):
         """Add an op of the program on the ranks of the current placement; by default, and in gradients, on those of its
         largest input.
         """
+        refuse_bounded(op, inputs)
         inputs = [self.input_of(op, x) for x in inputs]
         placements = {x.spec.placement: x.spec.size for x in inputs if isinstance(x, Tensor)}
         if not op.distributes and not op.communicates and placements.keys() - {None}:
@@ -452,6 +465,12 @@ class JobBuild:
             return list(range(len(outputs) - len(blobs), len(outputs)))
 
         self.positions = [add(list(column)) for column in zip(*self.outputs)]
+        self.lengths = {
+            i: (*add([blob.bound[0]]), blob.bound[1])  # output -> (output with its length, axis)
+            for column, blobs in zip(self.positions, zip(*self.outputs))
+            for i, blob in zip(column, blobs)
+            if getattr(blob, "bound", None) is not None
+        }
         self.watch_positions = [(w, add(w.blobs)) for w in self.watched]
         if self.training:
             gradients = self.train(mode)

@@ -39,6 +39,7 @@ class CompiledJob(Compiled):
         self.job, self.training = build.job, build.training
         self.steps = build.session.steps  # this session's: after a clear the count restarts
         self.value, self.positions, self.watches = build.value, build.positions, build.watch_positions
+        self.lengths = build.lengths
         self.trace, self.drawn = build.trace, build.trace.drawn
         self.mirror, self.inputs = build.mirror, [source.out_specs[0] for source in part.graph.inputs]
         self.whole_inputs = all([spec.placement is None for spec in self.inputs])
@@ -98,6 +99,8 @@ class CompiledJob(Compiled):
                     )
                 steps[self.job.name] = steps.get(self.job.name, 0) + 1
         parts = [[array] for array in results] if self.mirror is None else self.results_of_ranks(results)
+        for i, (length, axis) in self.lengths.items():
+            parts[i] = [x[(slice(None),) * axis + (slice(n.item()),)] for x, n in zip(parts[i], parts[length])]
         columns = [[array for i in column for array in parts[i]] for column in self.positions]
         watched = [[array for i in column for array in parts[i]] for _, column in self.watches]
         return self.job.signature.result_of(self.value, iter(columns)), watched

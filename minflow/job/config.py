@@ -11,10 +11,11 @@ from typing import Any
 
 from ..core.base.errors import JobError
 from ..core.context import world
-from ..core.source_location import here, warn
+from ..core.source_location import here
 from ..core.spec import DType, float32
 from ..diagnosis.name_suggestions import similar_names
 from ..distributed.world import check_machines, check_port
+from .build_context import current
 from .checks import dtype_of
 from .scope import Placement, View, check_devices, warn_no_gpu
 from .session import default_session
@@ -269,6 +270,9 @@ config = Config()
 
 
 def enable_eager_execution(enable: bool = True) -> None:
-    """Accept and ignore: eager code outside job functions and compiled job functions always coexist."""
-    if enable:
-        warn("enable_eager_execution: no effect; code outside job functions is always eager")
+    """Accept and ignore: code outside job functions is always eager, and job functions are always compiled."""
+
+
+def eager_execution_enabled() -> bool:
+    """True outside job functions, while they are built False."""
+    return current() is None

@@ -330,6 +330,9 @@ class Signature:
                 self.check(arguments[1], part, f"{path}[{key!r}]")
         elif not isinstance(value, Tensor) and not (wanted is ListListNumpy and is_tensor_list(value)):
             self.refuse_result(path, wanted, value)
+        elif wanted is Numpy and getattr(value, "is_dynamic", False):
+            what = f"job {self.name}: the length of {path} depends on elements, tp.Numpy has a fixed shape"
+            self.fail(what, {"returned": describe(value)}, "-> tp.ListNumpy, one array for each device")
 
     def check_bundle(self, value: Any, path: str) -> None:
         if isinstance(value, tuple | list):

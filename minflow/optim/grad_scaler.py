@@ -61,6 +61,19 @@ def conditional(mode: Mode, skipped: Tensor, undo: list) -> Mode:
     return inner
 
 
+class StaticGradScaler:
+    """A fixed factor of the loss for `graph.set_grad_scaler`: small gradients do not become 0 in float16.
+
+    scale_factor: more than 0; a power of 2 leaves results in float32 unchanged.
+    """
+
+    def __init__(self, scale_factor: float):
+        if not 0 < scale_factor < float("inf"):
+            what = f"StaticGradScaler: scale_factor must be above 0, got {scale_factor}"
+            fail(OptimError, what, "StaticGradScaler(65536.0)")
+        self.scale_factor = float(scale_factor)
+
+
 class GradScaler:
     """Multiply the loss by a factor, divide the gradients by it, and adapt it, as in PyTorch.
 

@@ -702,6 +702,10 @@ CALLS = {
     "nn.utils.parameters_to_vector": vectors,
     "nn.utils.vector_to_parameters": from_vectors,
     "autograd.grad": gradients,
+    "nonzero_static": lambda d: (
+        [str(d.tensor(d.one((2, 3), (4,), (), (0, 2)), d.dtype_of("float32", "int64", "bool")))],
+        {"size": d.one("0", "3", "9"), **d.some(fill_value="-1 0 7")},
+    ),
     **table(f"""
 narrow: x axis 0|1|-1|2 count
 Tensor.where: x mask partner

@@ -9,7 +9,7 @@ from legacy import check_rows, run_in_job
 
 import minflow as flow
 from minflow.autograd import gradcheck
-from minflow.core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError, TraceError
+from minflow.core.base.errors import DTypeError, JobError, OutOfRangeError, ShapeError
 from minflow.job import FLOW, NN
 from minflow.job.legacy import arrays as a, gather as p, padding as d
 
@@ -136,10 +136,13 @@ OPS = {
         (p.where, np.where(COND, ROWS, -ROWS), COND, ROWS, -ROWS),
         (lambda x: p.where(flow.math.greater(x, 4), x, 0.0), np.where(ROWS > 4, ROWS, np.float32(0)), ROWS),
         (lambda: p.where(flow.tensor(COND), R), DTypeError, "y is missing"),
-        (lambda: run_in_job(p.where, ROWS), TraceError, "depends on elements"),
     ],
-    "argwhere": [(lambda: run_in_job(p.argwhere, ROWS), TraceError, "depends on elements")],
-    "nonzero": [(lambda: run_in_job(p.nonzero, ROWS), TraceError, "depends on elements")],
+    "argwhere": [
+        (lambda x: flow.cast_to_static_shape(p.argwhere(x)), np.argwhere(ROWS[1:2]).astype("int32"), ROWS[1:2])
+    ],
+    "nonzero": [
+        (lambda x: flow.cast_to_static_shape(p.nonzero(x)), np.argwhere(ROWS[1:2]).T.astype("int32"), ROWS[1:2])
+    ],
     "masked_fill": [
         (
             lambda x, m: p.masked_fill(x, m, -5),

@@ -91,7 +91,16 @@ OPS = {
     "top_k": [
         (lambda x: flow.math.top_k(x, k=2), np.int32([[2, 3]]), SCORES[:1]),
         (lambda x: flow.math.reduce_sum(flow.math.top_k(x, k=2), 1), np.int32([5, 4]), SCORES),  # 9 occurs twice
+        (lambda x: flow.math.top_k(flow.reshape(x, [5]), 2), np.int32([2, 3]), SCORES[:1]),
         (lambda x: flow.math.top_k(x, axis=0, k=1), np.int32([[0, 1, 0, 1, 0]]), SCORES),
+    ],
+    "fused_scale_tril_softmax_mask_scale": [
+        (
+            lambda x, m: flow.math.fused_scale_tril_softmax_mask_scale(x, m, 0, -np.inf, 2.0, 0.5),
+            np.float32([[0.5, 0], [0.5 / (1 + np.exp(2)), 0]]),
+            np.float32([[3, 9], [1, 2]]),
+            np.int8([[1, 1], [1, 0]]),
+        )
     ],
     "in_top_k": [
         (lambda t, p: flow.math.in_top_k(t, p, 1), [1, 0, 0], TARGETS, PREDICTED),

@@ -253,7 +253,7 @@ def test_missing_name_error_has_a_suggestion(expression, wanted):
 def test_dir_lists_only_functions():
     assert dir(flow.random) == ["bernoulli", "generate_random_batch_permutation_indices", "shuffle"]
     names = dir(flow.math)
-    assert len(names) == 88 and "add_n" in names and "F" not in names and "named_axes" not in names
+    assert len(names) == 89 and "add_n" in names and "F" not in names and "named_axes" not in names
 
 
 def test_dunder_lookups_raise_plain_attribute_errors():

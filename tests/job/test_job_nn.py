@@ -368,6 +368,11 @@ OPS = {
     ],
     "softmax_cross_entropy_with_logits": [
         (nn.softmax_cross_entropy_with_logits, lambda y, x: -(y * F.log_softmax(x, -1)).sum(-1), SHARES, FIVE),
+        (
+            lambda x: nn.softmax_cross_entropy_with_logits(flow.one_hot(flow.tensor([1, 0]), 2).to(flow.int32), x),
+            lambda x: F.cross_entropy(x, flow.tensor([1, 0]), reduction="none"),
+            np.float32([[1, 3], [2, 2]]),
+        ),
         (lambda: nn.softmax_cross_entropy_with_logits(LABELS, LOGITS), ShapeError, r"int32\[4\].*float32\[4, 3\]"),
     ],
     "sigmoid_cross_entropy_with_logits": [

@@ -201,6 +201,7 @@ from .gather import (
     index_select as index_select,
     masked_select as masked_select,
     nonzero as nonzero,
+    nonzero_static as nonzero_static,
     one_hot as one_hot,
     take as take,
     take_along_dim as take_along_dim,

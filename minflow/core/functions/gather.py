@@ -5,6 +5,7 @@ Read next: `scatter.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,12 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError, TraceError
 from ..base.legacy_dispatch import overloaded
 from ..mode import MODE
 from ..ops import elementwise as e, index as i, shape as s
+from ..ops.compare import ne
+from ..ops.sort import sort
 from ..source_location import fail
-from ..spec import bool_, float32, int64
+from ..spec import bool_, float32, int8, int64
 from .arguments import autocast_float32, cast_fill_value, cast_for_write, integer, is_tensor, normalize_axis, to
-from .shape import unbind
+from .shape import stack, unbind
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -140,6 +143,20 @@ def nonzero(input: Tensor, as_tuple: bool = False) -> Any:
 
 
 argwhere = overloaded(nonzero, "argwhere")
+
+
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """`int64 (size, ndim)`: the first `size` rows of nonzero(input), also in a graph; fill_value after the last one."""
+    shape, n, size = input.spec.shape, input.spec.size, integer(size, "size")
+    if size < 0:
+        fail(OutOfRangeError, f"nonzero_static: size must be non-negative, got {size}", "size=16", input=input)
+    if not shape or not n:
+        return s.full(shape=(size, len(shape)), value=integer(fill_value, "fill_value"), dtype=int64)
+    true, places = sort(to(ne(input, 0).reshape(n), int8), axis=0, descending=True)  # a stable sort
+    true, places = (s.pad(x[:size], widths=((0, max(size - n, 0)),), value=0) for x in (true, places))
+    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    rows = stack([places // stride % length for stride, length in zip(strides, shape)], 1)
+    return e.where(ne(true, 0).reshape(size, 1), rows, integer(fill_value, "fill_value"))
 
 
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:

@@ -46,7 +46,7 @@ METHODS = {
     "fliplr flipud rot90 narrow_copy as_strided unfold sum_to_size",
     "parts": "chunk unbind tensor_split hsplit vsplit dsplit split_with_sizes unsafe_chunk unsafe_split "
     "unsafe_split_with_sizes diagonal tril triu trace diag diag_embed diagflat",
-    "gathering": "gather index_select masked_select nonzero take take_along_dim batch_gather",
+    "gathering": "gather index_select masked_select nonzero nonzero_static take take_along_dim batch_gather",
     "scattering": "scatter scatter_add scatter_reduce index_add index_copy index_fill index_put index_reduce put "
     "masked_scatter select_scatter slice_scatter diagonal_scatter as_strided_scatter",
     "products": "mm bmm mv dot outer ger inner kron vdot addmm addmv addr addbmm baddbmm cross",

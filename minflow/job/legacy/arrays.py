@@ -21,7 +21,7 @@ from ...core.mode import MODE
 from ...core.ops import linalg, reduce as r, shape as s
 from ...core.source_location import fail
 from ...core.spec import DType, as_dtype, float32, int32, int64
-from ..blob import Blob, distributed
+from ..blob import Blob, bounded, distributed
 from .op_name import also_called, folded, takes_name
 from .segments import several
 
@@ -326,8 +326,18 @@ def identity_n(inputs: Sequence) -> list:
 
 @takes_name
 def cast_to_static_shape(x: Tensor) -> Tensor:
-    """Return x itself: every shape is static."""
-    return x
+    """A result of argwhere, nonzero or sync_dynamic_resize with all rows; any other Blob itself."""
+    return Blob(None, x.spec, x.value, x.needs) if getattr(x, "bound", None) is not None else x
+
+
+@takes_name
+def sync_dynamic_resize(inputs: Tensor, size: Tensor) -> Tensor:
+    """The first `size` (an int tensor of one element) rows of `inputs`. In a job, it can only be returned, as
+    tp.ListNumpy, or go through cast_to_static_shape.
+    """
+    if size.spec.size != 1 or size.spec.floating:
+        fail(ShapeError, f"sync_dynamic_resize: size is {size.spec}", "a tensor of one integer", size=size)
+    return bounded(inputs, size) if inputs.array is None else inputs[: size.item()]
 
 
 @takes_name

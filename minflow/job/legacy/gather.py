@@ -1,6 +1,6 @@
 """Legacy functions for indexing, ordering and conditions: gather, where, one_hot, sort, ...
 
-Returned positions are int32. Functions whose result's shape depends on data (argwhere, nonzero) are refused in a job.
+Returned positions are int32.
 Read next: `overloads.py`, which says for which of these names there is also a modern function.
 """
 
@@ -17,6 +17,8 @@ from ...core.ir import NUMBERS
 from ...core.ops import elementwise as e, index as i, shape as s
 from ...core.source_location import fail
 from ...core.spec import as_dtype, bool_, int32, promote
+from ..blob import Blob, bounded
+from .arrays import cast_to_static_shape
 from .op_name import also_called, folded, takes_name
 from .segments import starts
 
@@ -85,7 +87,11 @@ def position(name: str, indices: Tensor, shape: tuple[int, ...]) -> Any:
 @also_called(input="params", index="indices")
 @folded
 def gather_nd(params: Tensor, indices: Tensor) -> Tensor:
-    """params[indices[..., 0], ..., indices[..., k-1]]: each row of indices `(..., k)` indexes the first k axes."""
+    """params[indices[..., 0], ..., indices[..., k-1]]: each row of indices `(..., k)` indexes the first k axes. A
+    result of argwhere gives as many rows.
+    """
+    if getattr(indices, "bound", None) is not None and indices.bound[1] == 0:
+        return bounded(gather_nd(params, cast_to_static_shape(indices)), indices.bound[0])
     shape = params.spec.shape
     place, k = position("gather_nd", indices, shape)
     return i.take(F.reshape(params, (math.prod(shape[:k]), *shape[k:])), place, axis=0)
@@ -174,18 +180,24 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 @takes_name
 def argwhere(condition: Tensor, dtype: DType | None = None) -> Tensor:
-    """`int32 (n, ndim)`: positions of the elements that are not 0, one per row. Raises TraceError in a job, because the
-    shape depends on data.
+    """`int32 (n, ndim)`: positions of the elements that are not 0, one per row. In a job, n is known only after a step:
+    see sync_dynamic_resize.
     """
-    return to(F.nonzero(condition), int32 if dtype is None else as_dtype(dtype))
+    dtype = int32 if dtype is None else as_dtype(dtype)
+    if condition.array is not None or not isinstance(condition, Blob):
+        return to(F.nonzero(condition), dtype)
+    places = F.nonzero_static(condition, size=condition.spec.size, fill_value=0)
+    return bounded(to(places, dtype), F.count_nonzero(condition))
 
 
 @takes_name
 def nonzero(a: Tensor) -> Tensor:
-    """`int32 (ndim, n)`: positions of the elements that are not 0, one per column. Raises TraceError in a job, because
-    the shape depends on data.
-    """
-    return F.permute(argwhere(a), 1, 0)
+    """`int32 (ndim, n)`: positions of the elements that are not 0, one per column; see argwhere."""
+    rows = argwhere(a)
+    bound = getattr(rows, "bound", None)
+    if bound is None:
+        return F.permute(rows, 1, 0)
+    return bounded(F.permute(cast_to_static_shape(rows), 1, 0), bound[0], axis=1)
 
 
 # ---- by order ----------------------------------------------------------------------------------------------------

@@ -118,16 +118,14 @@ def sparse_cross_entropy(labels: Tensor, prediction: Tensor) -> Tensor:
 
 @folded
 def softmax_cross_entropy_with_logits(labels: Tensor, logits: Tensor) -> Tensor:
-    """-sum over classes of labels * log softmax(logits). Both float (..., C); labels are probabilities. Returns
-    (...).
+    """-sum over classes of labels * log softmax(logits). Both (..., C); labels are probabilities, or one-hot integers.
+    Returns (...).
     """
     what = "nn.softmax_cross_entropy_with_logits"
     check_tensor(what, labels, "labels")
     check_tensor(what, logits, "logits")
-    if labels.spec.shape != logits.spec.shape or not labels.spec.floating:
+    if labels.spec.shape != logits.spec.shape:
         hint = "flow.nn.sparse_softmax_cross_entropy_with_logits takes class indices"
-        if labels.spec.shape == logits.spec.shape:
-            hint = "flow.cast(labels, flow.float)"
         what = f"{what}: labels is {labels.spec}, logits is {logits.spec}"
         fail(ShapeError, what, hint, labels=labels, logits=logits)
     return -total(log_softmax(logits, dim=logits.spec.ndim - 1) * labels, -1)

@@ -24,6 +24,7 @@ from .segments import (
     broadcast_to_compatible_with as broadcast_to_compatible_with,
     fused_scale_tril as fused_scale_tril,
     fused_scale_tril_softmax_dropout as fused_scale_tril_softmax_dropout,
+    fused_scale_tril_softmax_mask_scale as fused_scale_tril_softmax_mask_scale,
     in_top_k as in_top_k,
     polyval as polyval,
     reduced_shape_elem_cnt as reduced_shape_elem_cnt,
@@ -268,8 +269,13 @@ def argmax(input: Tensor, axis: int = -1) -> Tensor:
 
 
 @folded
-def top_k(input: Tensor, axis: int = -1, k: int = 1, sorted: bool = True) -> Tensor:
-    """`int32 (..., k)`: indices of the k largest elements along `axis`, largest first; no values."""
+def top_k(input: Tensor, axis: int = -1, k: int | None = None, sorted: bool = True) -> Tensor:
+    """`int32 (..., k)`: indices of the k (by default 1) largest elements along `axis`, largest first; no values.
+
+    An axis that the input does not have is k, of the last axis: OneFlow 0.2 had no argument axis.
+    """
+    if k is None:
+        axis, k = (-1, axis) if axis.__class__ is int and axis >= input.spec.ndim else (axis, 1)
     return to(F.topk(input, k, axis).indices, int32)
 
 

@@ -20,7 +20,7 @@ FLOW = {
     """.split(), OPERATOR),
     **dict.fromkeys("""
         tensor_buffer_to_tensor tensor_to_tensor_buffer tensor_buffer_to_list_of_tensors gen_tensor_buffer
-        tensor_list_to_tensor_buffer tensor_buffer_to_tensor_list tensor_list_split sync_dynamic_resize tensor_buffer
+        tensor_list_to_tensor_buffer tensor_buffer_to_tensor_list tensor_list_split tensor_buffer
         record
     """.split(), BUFFERS),
     **dict.fromkeys("""
@@ -35,11 +35,13 @@ FLOW = {
         hierarchical_parallel_cast distribute_concat distribute_split distribute_clone distribute_add distribute_map
     """.split(), CAST),
     **dict.fromkeys("inter_job_reuse_mem_strategy InitEagerGlobalSession nccl".split(), ITSELF),
+    "unique_with_counts": "np.unique(x, return_inverse=True, return_counts=True), before the call",
+    "enable_typing_check": "leave it out: annotations are always checked",
     "eager_nccl_all_reduce": "flow.distributed.all_reduce(x)",
     "distributed_partial_fc_sample": "flow.layers.dense(x, classes, model_distribute=flow.distribute.split(0))",
     "current_machine_id": "flow.env.get_rank(), counted over all machines, and flow.env.get_local_rank() on its own",
     "current_resource": "flow.env.current_resource()",
-    **dict.fromkeys("eager_execution_enabled enable_eager_environment".split(), EAGER),
+    "enable_eager_environment": EAGER,
     **dict.fromkeys("acc pack unpack".split(), "nn.Graph: self.config.set_gradient_accumulation_steps(n)"),
     "FixedTensorDef": "x: flow.typing.Numpy.Placeholder((32, 10)) as the annotation of the parameter",
     "MirroredTensorDef": "x: flow.typing.ListNumpy.Placeholder((32, 10)) as the annotation of the parameter",
@@ -65,7 +67,6 @@ FLOW = {
     **dict.fromkeys("""
         tensorrt quantization contrib indexed_slices_reduce_sum
     """.split(), "leave it out: it was for one kind of device"),
-    "experimental": "the name without it: flow.scope.namespace, flow.nn.functional, ...",
     "sysconfig": f"{command('doctor')} shows the installation",
     "profiler": "graph.profile() of an nn.Graph, and flow.jobs() for the steps of jobs",
 }  # fmt: skip
@@ -77,8 +78,6 @@ NN = {
         "flow.nn.relu(flow.nn.batch_normalization(...)): the two are fused when the job is compiled"
     ),
     "batch_normalization_add_relu": "flow.nn.relu(flow.nn.batch_normalization(...) + addend)",
-    "fused_bias_add_gelu": "flow.math.gelu(flow.nn.bias_add(x, bias)): fused when the job is compiled",
-    "fused_bias_add_dropout": "flow.nn.dropout(flow.nn.bias_add(x, bias), rate)",
     "softmax_grad": "nothing: gradients of flow.nn.softmax are worked out",
     "gelu": "flow.math.gelu in a job, flow.nn.functional.gelu on tensors",
     "sigmoid": "flow.math.sigmoid in a job, flow.sigmoid on tensors",
@@ -109,7 +108,6 @@ MATH = {
     "softmax": "flow.nn.softmax",
     **{name: f"flow.{name}" for name in """matmul cast where argsort sort concat log2 logical_or logical_not
         logical_xor cumsum isnan isfinite""".split()},
-    "fused_scale_tril_softmax_mask_scale": "flow.nn.softmax(flow.math.fused_scale_tril(x, ...)) * mask * scale",
     "tanh_grad": "dy * (1 - y * y)",
 }  # fmt: skip
 
@@ -145,7 +143,11 @@ RANDOM = {
     "permutation": "flow.random.generate_random_batch_permutation_indices(x), or flow.randperm(n)",
 }
 
-SCOPE = {"name_scope": "flow.scope.namespace(name)", "consistent_view_scope": "flow.scope.consistent_view()"}
+SCOPE = {
+    "config": "flow.function_config()",
+    "name_scope": "flow.scope.namespace(name)",
+    "consistent_view_scope": "flow.scope.consistent_view()",
+}
 
 MISSING = {
     "flow": FLOW,

@@ -168,6 +168,27 @@ def moments(x: Tensor, axes: int | Sequence[int], shift: Any = None, keepdims: b
 
 
 @folded
+def fused_bias_add_gelu(value: Tensor, bias: Tensor, data_format: str | None = None) -> Tensor:
+    """gelu(bias_add(value, bias, data_format))."""
+    return modern.gelu(bias_add(value, bias, data_format))
+
+
+@folded
+def fused_bias_add_dropout(
+    value: Tensor, bias: Tensor, data_format: str | None = None, rate: float = 0.5, seed: int | None = None
+) -> Tensor:
+    """dropout(bias_add(value, bias, data_format), rate)."""
+    return dropout(bias_add(value, bias, data_format), rate, None, seed)
+
+
+@folded
+def fused_self_attention_query_mul_key_and_value(x: Tensor, head_size: int, alpha: float = 1.0) -> tuple:
+    """(alpha * queries @ keys.T, values), each (B, H, M, ...), of x (M, B, H * 3 * head_size)."""
+    parts = reshape(x, (*x.spec.shape[:2], -1, 3, head_size)).permute(3, 1, 2, 0, 4)
+    return parts[0] @ parts[1].mT * alpha, parts[2]
+
+
+@folded
 def batch_normalization(
     x: Tensor,
     mean: Tensor,

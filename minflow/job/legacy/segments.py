@@ -138,6 +138,20 @@ def fused_scale_tril_softmax_dropout(
     return shares * to(random_mask_like(x, rate, seed, noise_shape), shares.spec.dtype) * (1 / (1 - rate))
 
 
+@folded
+def fused_scale_tril_softmax_mask_scale(
+    x: Tensor,
+    mask: Tensor,
+    diagonal: int = 0,
+    tril_fill_value: float = -math.inf,
+    tril_scale_value: float = 1.0,
+    mask_scale_value: float = 1.0,
+) -> Tensor:
+    """Softmax over the last axis of fused_scale_tril, times the mask and mask_scale_value."""
+    shares = F.softmax(fused_scale_tril(x, diagonal, float(tril_fill_value), float(tril_scale_value)), -1)
+    return shares * to(mask, shares.spec.dtype) * mask_scale_value
+
+
 # ---- segments ----------------------------------------------------------------------------------------------------
 
 

@@ -260,7 +260,7 @@ class Build:
         self.trace.gathers_again = zero is not None and zero.stage == 3
         for optimizer, _ in graph.optimizers:
             optimizer.prepare()
-        mode = self.trace.replace(grad=MODE.get().grad, watch=self, seed=1 / steps if steps > 1 else 1)
+        mode = self.trace.replace(grad=MODE.get().grad, watch=self, seed=graph.config.loss_scale / steps)
         try:
             with using(mode):
                 self.observer.inputs_ready()
@@ -330,6 +330,11 @@ class Build:
         parameters = {id(t): t for t, _ in graph.named_tensors(self.nonmember_paths()) if t.needs}
         if graph.config.zero is not None and graph.config.zero.stage > 1:
             self.split_gradients(mode, parameters)
+        if graph.config.loss_scale != 1:
+            with using(mode.replace(origin=OPTIMIZER, scope="", grad=False)):
+                for p in parameters.values():
+                    if p.grad is not None:
+                        p.grad = p.grad * (1 / graph.config.loss_scale)
         gradients = {key: value_of(mode.resolve(p.grad)) for key, p in parameters.items() if p.grad is not None}
         self.reached = set(gradients)
         self.traced = TraceResult(len(trace.graph.nodes), trace.updates(), gradients)

@@ -55,6 +55,7 @@ class GraphConfig:
         self.static = False
         self.gradients = True
         self.bits = False
+        self.loss_scale = 1.0
         self.zero: Zero | None = None
         self.without_effect: dict[str, tuple] = {}
 
@@ -117,7 +118,7 @@ class GraphConfig:
         raise self.unknown_setting(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in ("training", "accumulation", "static", "gradients", "bits", "zero", "without_effect"):
+        if name not in "training accumulation static gradients bits loss_scale zero without_effect".split():
             raise self.unknown_setting(name)
         object.__setattr__(self, name, value)
 
@@ -134,7 +135,9 @@ class GraphConfig:
     def fingerprint(self) -> dict[str, Any]:
         """Return the settings that a plan depends on."""
         names = {"gradient_accumulation_steps": "accumulation", "keep_gradients": "gradients", "exact": "bits"}
-        return {name: getattr(self, field) for name, field in (names | {"zero": "zero"}).items()}
+        return {
+            name: getattr(self, field) for name, field in (names | {"zero": "zero", "loss_scale": "loss_scale"}).items()
+        }
 
     def __repr__(self) -> str:
         """Return OneFlow's text, with the settings that differ from their defaults."""
@@ -147,6 +150,8 @@ class GraphConfig:
             extra += "keep_gradients=False, "
         if self.bits:
             extra += "exact=True, "
+        if self.loss_scale != 1:
+            extra += f"loss_scale={self.loss_scale:g}, "
         if self.zero is not None:
             extra += f"zero_stage={self.zero.stage}, "
         for name in self.without_effect:

@@ -217,9 +217,16 @@ class RunningGraph(Members, Display):
         bump_mutations()
 
     def set_grad_scaler(self, grad_scaler: Any = None) -> None:
-        """Warn, and do nothing: gradients in float32 need no scaling."""
-        hint = "leave it out, or keep it for other hardware"
-        warn("set_grad_scaler has no effect on a CPU, where gradients are float32", hint)
+        """Begin backward with the factor of an `amp.StaticGradScaler`, and divide the gradients of parameters by it.
+
+        None: without a factor. A GradScaler, whose factor adapts, has no effect, with a warning.
+        """
+        scale = 1.0 if grad_scaler is None else getattr(grad_scaler, "scale_factor", None)
+        if scale is not None:
+            self._config.change("loss_scale", scale)
+        else:
+            hint = "flow.amp.StaticGradScaler(65536.0), a fixed factor; or leave it out: parameters are float32"
+            warn("set_grad_scaler: a GradScaler, whose factor adapts, has no effect in a graph", hint)
 
     # ---- the call ----------------------------------------------------------------------------------------------------
 

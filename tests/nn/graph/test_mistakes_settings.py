@@ -6,11 +6,13 @@ Each error has values, a line and a hint, and leaves model, optimizer and graph 
 
 import re
 
+import numpy as np
 import pytest
 from graph_mistakes import Setup, assert_fails, assert_warns
 from graph_models import Predict, TrainGraph, bits
 
 import minflow as flow
+from minflow import nn
 from minflow.core.base.errors import GraphError, StateError
 from minflow.nn.graph.config import NO_EFFECT
 from minflow.nn.graph.messages import GraphAttributeError
@@ -134,7 +136,44 @@ def test_grad_scaler_has_no_effect(setup):
     def write():
         graph.set_grad_scaler(flow.amp.GradScaler(init_scale=2.0**16))
 
-    with assert_warns("^set_grad_scaler has no effect on a CPU", at=write):
+    with assert_warns("^set_grad_scaler: a GradScaler, whose factor adapts, has no effect", at=write):
         write()
     graph(setup.x, setup.y)
     setup.check_next_step()
+
+
+def test_static_grad_scaler(setup):
+    graph = TrainGraph(setup.model, setup.loss_fn, setup.optimizer)
+    graph.set_grad_scaler(flow.amp.StaticGradScaler(2.0**10))
+    assert "loss_scale=1024, " in repr(graph.config)
+    graph(setup.x, setup.y)
+    setup.check_next_step()
+    graph.set_grad_scaler()
+    assert graph.config.loss_scale == 1
+    with pytest.raises(flow.MinflowError, match="scale_factor must be above 0, got -1"):
+        flow.amp.StaticGradScaler(-1)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_static_grad_scaler_keeps_small_gradients_in_half_precision(steps):
+    layer = nn.Linear(4, 3)
+
+    class Half(nn.Graph):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+            self.add_optimizer(flow.optim.SGD(layer.parameters(), lr=0.0))
+            self.config.set_gradient_accumulation_steps(steps)
+
+        def build(self, x):
+            with flow.autocast("cpu", dtype=flow.float16):
+                loss = (self.layer(x).float() * 1e-8).sum()  # below the smallest float16
+            loss.backward()
+            return loss
+
+    graph, x = Half(), flow.ones(8, 4)
+    graph(x)
+    assert graph.grads["layer.weight"].abs().sum() == 0
+    graph.set_grad_scaler(flow.amp.StaticGradScaler(2.0**12))
+    graph(x)
+    assert np.allclose(graph.grads["layer.weight"].numpy(), 8e-8 / steps, rtol=1e-2)

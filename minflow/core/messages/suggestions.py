@@ -370,10 +370,10 @@ def with_overloads(function: Callable, qualname: str, module: str) -> Callable:
             except Exception as error:
                 if not isinstance(error, EXPLAINED_ERRORS) and special_method(error) is None:
                     raise
-                words = translate(function, qualname, args, kwargs, error)
-                if words is not None and not accepts(function, *words):  # with a keyword of the overload
+                other = find_overload(qualname, args, kwargs) if kwargs else None  # by a keyword that only it has
+                words = translate(function, qualname, args, kwargs, error) if other is None else None
+                if words is not None and not accepts(function, *words):
                     words = None
-                other = find_overload(qualname, args, kwargs) if kwargs and words is None else None
                 if words is not None:
                     other, (args, kwargs) = wrapper, words
                 elif other is None and wants_out(qualname, kwargs):

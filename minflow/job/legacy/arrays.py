@@ -79,12 +79,13 @@ def transpose(
 
 
 @takes_name
-def squeeze(input: Tensor, axis: Sequence[int] | None = None) -> Tensor:
-    """Remove the axes of size 1, or those in the list `axis`. Raises ShapeError if one of these has another size."""
+def squeeze(input: Tensor, axis: Sequence[int] | int | None = None) -> Tensor:
+    """Remove the axes of size 1, or those in `axis`. Raises ShapeError if one of these has another size."""
     shape = input.spec.shape
     if axis is None:
         return F.squeeze(input)
-    axes = [normalize_axis(d, len(shape), input) for d in listed("squeeze", "axis", axis)]
+    axes = [axis] if isinstance(axis, int) else listed("squeeze", "axis", axis)
+    axes = [normalize_axis(d, len(shape), input) for d in axes]
     for d in axes:
         if shape and shape[d] != 1:
             what = f"squeeze: axis {d} has size {shape[d]}, and only an axis of size 1 can go"

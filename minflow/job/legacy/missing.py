@@ -68,7 +68,6 @@ FLOW = {
         tensorrt quantization contrib indexed_slices_reduce_sum
     """.split(), "leave it out: it was for one kind of device"),
     "sysconfig": f"{command('doctor')} shows the installation",
-    "profiler": "graph.profile() of an nn.Graph, and flow.jobs() for the steps of jobs",
 }  # fmt: skip
 
 NN = {

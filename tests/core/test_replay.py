@@ -30,14 +30,31 @@ def test_third_equal_node_is_replayed():
     assert [len(r.calls) for r in recordings()] == [2]
 
 
-def test_square_does_not_make_two_inputs_one():
+def test_square_and_product_have_recordings_of_their_own():
     for _ in range(3):
         assert gradients(lambda x: x * x, [1.0, 2.0]) == [[2.0, 4.0]]
-    assert not recordings()
     for _ in range(3):
-        gradients(lambda x, y: x * y, [1.0, 2.0], [3.0, 4.0])
+        assert gradients(lambda x, y: x * y, [1.0, 2.0], [3.0, 4.0]) == [[3.0, 4.0], [1.0, 2.0]]
     assert gradients(lambda x: x * x, [1.0, 2.0]) == [[2.0, 4.0]]
-    assert gradients(lambda x, y: x * y, [1.0, 2.0], [3.0, 4.0]) == [[3.0, 4.0], [1.0, 2.0]]
+    assert len(recordings()) == 2
+
+
+def test_gradient_that_is_a_saved_array():
+    for _ in range(3):
+        x, y = flow.tensor([1.0, 2.0], requires_grad=True), flow.tensor([3.0, 4.0])
+        (x * y).backward(y)
+        assert x.grad.tolist() == [9.0, 16.0]
+    assert not recordings()
+
+
+def test_composite_op_has_one_recording():
+    def program(x, y):
+        return flow.nn.functional.smooth_l1_loss(x, y, reduction="none")
+
+    for _ in range(3):
+        assert gradients(program, [1.0, 2.0], [1.5, 4.0]) == [[-0.5, -1.0], [0.5, 1.0]]
+    (whole,) = [r for key, r in RECORDINGS.items() if key[0].name == "smooth_l1_loss"]
+    assert len(whole.calls) > 5
 
 
 def test_numbers_belong_to_the_key():

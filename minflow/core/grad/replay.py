@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..autograd import fit, input_gradients
 from ..backend import OPEN, Array
 from ..infer import infer
-from ..ir import NUMBERS, InnerTape, Node, Value
+from ..ir import NUMBERS, InnerTape, Node, Value, inner_nodes
 from ..kernels import CALLS, DECOMPOSED, LARGE_CALLS, ON_CHANGE, is_large
 from ..memory import MIN_CHECKED_BYTES
 from ..mode import using
@@ -60,7 +60,10 @@ class Recording(NamedTuple):
 def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
     """(input index, gradient in the spec of the input) for each input that needs one, or None if the rules must run."""
     op = node.op
-    if op.custom or op.custom_backward is not None or node.saved.__class__ is InnerTape:
+    if op.custom or op.custom_backward is not None:
+        return None
+    entries = saved_entries(node)
+    if entries is None:
         return None
     try:
         key = (
@@ -69,17 +72,19 @@ def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
             tuple([x.spec if x.__class__ is Value else x for x in node.inputs]),
             tuple(node.attrs.items()),
             tuple([None if g is None else g.spec if g.alias is None else (g.spec, g.array.strides) for g in gs]),
+            node.saved.__class__,
+            shared_arrays(entries),
         )
         recording = RECORDINGS.get(key, key)
     except TypeError:  # an unhashable attr
         return None
     if recording.__class__ is Recording:
-        return run(recording, mode, node, gs)
+        return run(recording, mode, entries, gs)
     if recording is SEEN:
-        known = [g.array for g in gs if g is not None] + [entry[0] for entry in node.saved or () if entry is not None]
-        if len({id(array) for array in known}) < len(known):
-            return None  # as in x * x: the kernels for equal nodes with different arrays must be known
-        found, RECORDINGS[key] = record(mode, node, gs, known)
+        saved = [array for array, _, _ in entries]
+        if {id(array) for array in saved}.intersection([id(g.array) for g in gs if g is not None]):
+            return None  # it would be unclear which of the two a kernel reads
+        found, RECORDINGS[key] = record(mode, node, gs, saved)
         return found
     if recording is key:
         if len(RECORDINGS) >= RECORDING_LIMIT:
@@ -88,15 +93,33 @@ def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
     return None
 
 
-def run(recording: Recording, mode: Any, node: Node, gs: Sequence) -> list[tuple[int, Any]] | None:
-    """The gradients by a recording; None if a kernel raised: then the rules raise the error that explains it."""
+def saved_entries(node: Node) -> list[tuple] | None:
+    """(array, version counter, version) of each array that a node has saved; those of the decomposition of a composite
+    op. None if it contains another composite op.
+    """
+    if node.saved.__class__ is not InnerTape:
+        return [entry for entry in node.saved or () if entry is not None]
+    inner = inner_nodes(node)
+    if any([each.saved.__class__ is InnerTape for each in inner]):
+        return None
+    return [entry for each in inner for entry in each.saved or () if entry is not None]
+
+
+def shared_arrays(entries: Sequence[tuple]) -> tuple[int, ...]:
+    """Index of the first equal array, for each entry; () if all arrays differ. In x * x, both are one array."""
+    if len(entries) < 2:
+        return ()
+    ids = [id(array) for array, _, _ in entries]
+    return () if len(set(ids)) == len(ids) else tuple([ids.index(each) for each in ids])
+
+
+def run(recording: Recording, mode: Any, entries: Sequence[tuple], gs: Sequence) -> list[tuple[int, Any]] | None:
+    """The gradients by a recording; None if an array was written or a kernel raised: the rules raise the error."""
     registers = [*recording.numbers, *[g.array for g in gs if g is not None]]
-    for k, entry in enumerate(node.saved or ()):
-        if entry is not None:
-            array, counter, version = entry
-            if counter.version != version:
-                raise mode.written_error(node, node.op.saves[node.needs][k], array, counter)
-            registers.append(array)
+    for array, counter, version in entries:
+        if counter.version != version:
+            return None
+        registers.append(array)
     try:
         for call, arguments, many in recording.calls:
             result = call(*[registers[i] for i in arguments])
@@ -112,12 +135,9 @@ def run(recording: Recording, mode: Any, node: Node, gs: Sequence) -> list[tuple
     return found
 
 
-def record(mode: Any, node: Node, gs: list, known: Sequence[Array]) -> tuple[list[tuple[int, Any]], Recording | None]:
-    """The gradients by the rules, and the Recording of the kernels, which is None if they cannot be replayed.
-
-    known: the arrays of the arriving gradients, and the saved ones.
-    """
-    log = Log(known)
+def record(mode: Any, node: Node, gs: list, saved: Sequence[Array]) -> tuple[list[tuple[int, Any]], Recording | None]:
+    """The gradients by the rules, and the Recording of the kernels, which is None if they cannot be replayed."""
+    log = Log([*[g.array for g in gs if g is not None], *saved])
     mode = mode.recorder(log)
     with using(mode):
         found = [(i, g if g is None else fit(g, node.inputs[i].spec)) for i, g in input_gradients(mode, node, gs)]
@@ -134,7 +154,7 @@ class Log:
     """The kernels that a Recorder has seen. known: the arrays before.
 
     registers: id of an array -> its register; that of number k is ~k.  complete: False if something else than a kernel
-    has run, or if an array has two registers: it would be unclear which of them a kernel reads.
+    has run, or if a kernel returned an array that it got: it would be unclear which register a later kernel reads.
     """
 
     def __init__(self, known: Sequence[Array]):
@@ -144,13 +164,17 @@ class Log:
         self.calls: list[tuple[Callable, list[int], list[int]]] = []  # (kernel, registers, registers of results)
         self.views: dict[int, tuple[Tensor, Op, Mapping]] = {}  # id of the array of a view -> its source, and its op
         self.complete = True
-        self.known = len(self.add_arrays(known))
+        self.known = len(known)
+        self.arrays.extend(known)
+        for k, array in enumerate(known):
+            self.registers.setdefault(id(array), k)
 
-    def add_arrays(self, arrays: Sequence[Array]) -> list[int]:
+    def add_results(self, arrays: Sequence[Array]) -> list[int]:
+        """Append the results of a kernel; return their registers."""
+        if any([id(array) in self.registers for array in arrays]):
+            self.complete = False
         first = len(self.arrays)
         self.arrays.extend(arrays)
-        if len({id(array) for array in self.arrays}) < len(self.arrays):
-            self.complete = False
         self.registers.update({id(array): first + k for k, array in enumerate(arrays)})
         return list(range(first, len(self.arrays)))
 
@@ -180,7 +204,7 @@ class Log:
             else:
                 self.complete = False
                 return
-        self.calls.append((ready, arguments, self.add_arrays([x.array for x in results])))
+        self.calls.append((ready, arguments, self.add_results([x.array for x in results])))
         if op.is_view:
             self.views[id(results[0].array)] = inputs[0], op, attrs
 

@@ -88,7 +88,7 @@ CALLS = {
     "autocast": around(lambda: flow.autocast("cpu")),
     "device": around(lambda: flow.device("cpu")),
     "using": around(lambda: modes.using(modes.MODE.get().replace(scope="inside"))),
-    "silent": around(float_warnings.Silent),
+    "silent": around(float_warnings.silent),
     "collector_waiting": around(executor.collector_waiting),
     "placement": around(lambda: job_scope.Placement("cpu", "0:0")),
     "namespace": around(lambda: job_scope.Namespace("inside")),

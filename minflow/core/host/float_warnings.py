@@ -7,6 +7,7 @@ at each use.
 from __future__ import annotations
 
 import functools
+import threading
 from contextvars import ContextVar, copy_context
 from typing import Any
 
@@ -31,4 +32,19 @@ class Silent(ContextVarScope):
         return QUIET
 
 
-silent = functools.partial(np.errstate, all="ignore") if QUIET is None else Silent
+class Scopes(threading.local):
+    """The scope of each thread: making one for each kernel would double the time of small ones."""
+
+    def __init__(self) -> None:
+        self.silent = Silent()
+
+
+SCOPES = Scopes()
+
+
+def scope_of_thread() -> Silent:
+    """The scope of the calling thread, which may be entered again inside its own block."""
+    return SCOPES.silent
+
+
+silent = functools.partial(np.errstate, all="ignore") if QUIET is None else scope_of_thread

@@ -4,11 +4,13 @@ from .core.base.errors import LinAlgError as LinAlgError
 from .core.functions import diagonal as _diagonal, matmul as matmul, vander as _vander, vector_norm as vector_norm
 from .core.functions.matrices import (
     cholesky as cholesky,
+    cholesky_ex as cholesky_ex,
     det as det,
     eig as eig,
     eigh as eigh,
     eigvals as eigvals,
     eigvalsh as eigvalsh,
+    inv_ex as inv_ex,
     inverse as _inverse,
     linalg_lu_solve as _lu_solve,
     linalg_svd as _svd,
@@ -20,6 +22,7 @@ from .core.functions.matrices import (
     qr as qr,
     slogdet as slogdet,
     solve as solve,
+    solve_ex as solve_ex,
     solve_triangular as solve_triangular,
     svdvals as svdvals,
 )

@@ -19,6 +19,17 @@ IDS = np.array([[0, 4], [2, 2], [1, 3], [4, 0]])
 LABELS = np.array([0, 2, 1, 1])
 
 
+class AdaptiveSoftmax(nn.Module):
+    """The loss of an adaptive softmax, with the largest column as label."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.AdaptiveLogSoftmaxWithLoss(6, 12, [1, 2], div_value=2.0)
+
+    def forward(self, x):
+        return self.layer(x, x.argmax(1)).loss
+
+
 class PairedInput(nn.Module):
     """A layer of two tensors that is given one: the other is computed from it."""
 
@@ -100,6 +111,7 @@ LAYERS = {  # name -> (constructor, input shape or input)
 LAYERS |= IMAGE_LAYERS
 SIGNALS, VOLUMES = (4, 6, 8), (2, 6, 2, 4, 4)
 LAYERS |= {
+    "AdaptiveLogSoftmaxWithLoss": [(AdaptiveSoftmax, ROWS)],
     "AlphaDropout": [(lambda: nn.AlphaDropout(0.4), ROWS)],
     "Bilinear": [(lambda: PairedInput(nn.Bilinear(6, 6, 2)), ROWS)],
     "CELU": [(lambda: nn.CELU(0.5, inplace=True), ROWS)],

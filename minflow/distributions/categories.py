@@ -46,6 +46,7 @@ class Categorical(Distribution):
 
     @property
     def support(self):
+        """The class indices."""
         return constraints.integer_interval(0, self._num_events - 1)
 
     @property
@@ -164,6 +165,7 @@ class Multinomial(Categorical):
 
     @property
     def support(self) -> constraints.Constraint:
+        """Counts whose sum is at most total_count."""
         return constraints.multinomial(self.total_count)
 
     @property

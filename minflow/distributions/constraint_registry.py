@@ -16,7 +16,7 @@ class ConstraintRegistry:
     """Functions that build the transform to a constraint, by the class of the constraint or the constraint itself."""
 
     def __init__(self, name: str):
-        self.name = name
+        self.name = self.__name__ = name
         self.factories: dict[Any, Callable[[Any], Transform]] = {}
 
     def register(self, constraint, factory: Callable[[Constraint], Transform] | None = None):

@@ -138,6 +138,7 @@ class Binomial(BinaryDistribution):
 
     @property
     def support(self) -> constraints.Constraint:
+        """Whole numbers from 0 to total_count."""
         return constraints.integer_interval(0, self.total_count)
 
     @property

@@ -240,6 +240,7 @@ class Independent(Distribution):
 
     @property
     def support(self) -> Constraint | None:
+        """The support of the base distribution, with its event axes checked together."""
         base = self.base_dist.support
         return independent(base, self.reinterpreted_batch_ndims) if base is not None else None
 

@@ -174,6 +174,7 @@ class Beta(ExponentialFamily):
 
     @property
     def total(self) -> Tensor:
+        """The sum of both concentrations."""
         return self.concentration1 + self.concentration0
 
     @property
@@ -220,6 +221,7 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def total(self) -> Tensor:
+        """The sum of the concentrations, (..., 1)."""
         return self.concentration.sum(-1, keepdim=True)
 
     @property
@@ -238,6 +240,7 @@ class Dirichlet(ExponentialFamily):
         return F.softmax(log_standard_gamma(self.concentration, self.extended_shape(sample_shape)), -1)
 
     def log_normalizer(self) -> Tensor:
+        """log of the integral of the unnormalized density."""
         return F.lgamma(self.concentration).sum(-1) - F.lgamma(self.concentration.sum(-1))
 
     def log_prob(self, value) -> Tensor:

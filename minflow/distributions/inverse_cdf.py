@@ -33,6 +33,7 @@ class Uniform(Distribution):
 
     @property
     def support(self) -> constraints.Constraint:
+        """Numbers from low to high."""
         return constraints.interval(self.low, self.high)
 
     def __init__(self, low, high, validate_args: bool | None = None):

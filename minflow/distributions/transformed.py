@@ -48,11 +48,13 @@ class TransformedDistribution(Distribution):
 
     @property
     def support(self) -> Constraint | None:
+        """The codomain of the last transform."""
         last = self.transforms[-1].codomain if self.transforms else self.base_dist.support
         more = len(self.event_shape) - last.event_dim if last is not None else 0
         return constraints.independent(last, more) if more > 0 else last
 
     def transformed(self, x: Tensor) -> Tensor:
+        """Apply all transforms."""
         for each in self.transforms:
             x = each(x)
         return x
@@ -198,6 +200,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def support(self) -> Constraint | None:
+        """The support of the components."""
         return self.component_distribution.support
 
     def validate_value(self, value) -> Tensor:
@@ -210,6 +213,7 @@ class MixtureSameFamily(Distribution):
 
     @property
     def axis(self) -> int:
+        """The axis of the components in a value of theirs."""
         return -1 - len(self.event_shape)
 
     @property
@@ -223,6 +227,7 @@ class MixtureSameFamily(Distribution):
         return (weights * (part.variance + between)).sum(self.axis)
 
     def beside(self, value) -> Tensor:
+        """The value with an axis for the components."""
         return ensure_tensor(value).unsqueeze(self.axis)
 
     def cdf(self, value) -> Tensor:

@@ -97,7 +97,8 @@ class Transform:
 
     @property
     def parameters(self) -> dict:
-        return {name: x for name, x in vars(self).items() if name not in ("_cache_size", "cached")}
+        """The attributes that two equal transforms have in common."""
+        return {name: x for name, x in vars(self).items() if name not in ("_cache_size", "cached", "__name__")}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -190,6 +191,7 @@ class ComposeTransform(Transform):
 
 
 identity_transform = ComposeTransform([])
+identity_transform.__name__ = "identity_transform"  # type: ignore[attr-defined]
 
 
 class IndependentTransform(Transform):
@@ -289,6 +291,11 @@ class PowerTransform(Transform):
         return F.log(F.abs(self.exponent * y / x))
 
 
+def _clipped_sigmoid(x: Tensor) -> Tensor:
+    limits = finfo(x.dtype)
+    return F.sigmoid(x).clamp(limits.tiny, 1 - limits.eps)
+
+
 class SigmoidTransform(Transform):
     """y = 1 / (1 + exp(-x))."""
 
@@ -296,8 +303,7 @@ class SigmoidTransform(Transform):
     codomain = constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        limits = finfo(x.dtype)
-        return F.sigmoid(x).clamp(limits.tiny, 1 - limits.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
         limits = finfo(y.dtype)
@@ -462,6 +468,7 @@ class CatTransform(Transform):
         self.codomain = constraints.cat([each.codomain for each in tseq], dim, self.lengths)
 
     def on_slices(self, apply: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+        """Apply a function of a transform and of one slice of each tensor, and join the results."""
         parts = zip(self.transforms, *(F.split(x, self.lengths, self.dim) for x in tensors))
         return F.cat([apply(*each) for each in parts], self.dim)
 
@@ -484,6 +491,7 @@ class StackTransform(CatTransform):
         self.codomain = constraints.stack([each.codomain for each in tseq], dim)
 
     def on_slices(self, apply: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+        """As CatTransform, for the positions of the axis."""
         parts = zip(self.transforms, *(F.unbind(x, self.dim) for x in tensors))
         return F.stack([apply(*each) for each in parts], self.dim)
 

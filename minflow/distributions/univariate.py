@@ -66,6 +66,7 @@ class Pareto(Distribution):
 
     @property
     def support(self) -> constraints.Constraint:
+        """Numbers from scale on."""
         return constraints.greater_than_eq(self.scale)
 
     @property
@@ -110,6 +111,7 @@ class GeneralizedPareto(Distribution):
 
     @property
     def support(self) -> constraints.Constraint:
+        """Numbers from loc on, up to an end for a negative concentration."""
         c = self.concentration
         end = F.where(c < 0, self.loc - self.scale / F.where(c < 0, c, -1.0), math.inf)
         return constraints.interval(self.loc, end)
@@ -270,6 +272,7 @@ class ContinuousBernoulli(BinaryDistribution):
         return closed, F.where(closed, p, self.lims[0]), p - 0.5
 
     def log_normalizer(self) -> Tensor:
+        """log of the factor that normalizes the density."""
         closed, p, x = self.parts()
         exact = F.log(F.abs(F.log1p(-p) - F.log(p))) - F.log(F.abs(1 - 2 * p))
         return F.where(closed, exact, math.log(2) + (4 / 3 + 104 / 45 * x.square()) * x.square())

@@ -37,6 +37,7 @@ from .modules.adaptive_pooling import (
     MaxUnpool2d as MaxUnpool2d,
     MaxUnpool3d as MaxUnpool3d,
 )
+from .modules.adaptive_softmax import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from .modules.attention import MultiheadAttention as MultiheadAttention
 from .modules.batch_norms import (
     FusedBatchNorm1d as FusedBatchNorm1d,

@@ -5,14 +5,18 @@ All take stacks of matrices: the last two axes are the matrix. Read next: `matri
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..base.errors import DTypeError, LinAlgError, OutOfRangeError, ShapeError
+from ..base.errors import DTypeError, LinAlgError, OutOfRangeError, ShapeError, TraceError
+from ..mode import MODE
 from ..ops import elementwise as e, factorization, linear_solvers, shape as s
 from ..ops.linear_solvers import transposed
 from ..source_location import fail
 from ..spec import finfo, int32
 from . import return_types
+from .joining import stack
 from .linear_algebra import matmul, promoted
 
 if TYPE_CHECKING:
@@ -171,6 +175,51 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     input must be symmetric positive definite, else LinAlgError; only its lower (upper: upper) triangle is read.
     """
     return transposed(factorization.cholesky(transposed(input))) if upper else factorization.cholesky(input)
+
+
+def with_info(function: Callable[..., Tensor], A: Tensor, *others: Tensor, check_errors: bool) -> tuple[Tensor, Tensor]:
+    """(function(A, *others), info): info is int32 with the batch shape of A, 1 where a matrix has no result (NaN then).
+
+    check_errors: raise LinAlgError instead. Not in a graph, which has no elements while it is built.
+    """
+    if MODE.get().trace is not None:
+        what = f"{function.__name__}_ex: whether a matrix has a result is not known while a graph is built"
+        fail(TraceError, what, f"linalg.{function.__name__}", A=A)
+    batch = A.shape[:-2]
+    try:
+        return function(A, *others), s.zeros_of(A.spec.replace(shape=batch, dtype=int32))
+    except LinAlgError:
+        if check_errors:
+            raise
+    results, info = [], []
+    for parts in zip(*(x.reshape(-1, *x.shape[x.ndim - (1 if x.ndim < A.ndim else 2) :]) for x in (A, *others))):
+        try:
+            results.append(function(*parts))
+            info.append(0)
+        except LinAlgError:
+            results.append(function(eye_of(A, A.shape[-1]), *parts[1:]) * math.nan)
+            info.append(1)
+    found = stack(results)
+    return found.reshape(*batch, *found.shape[1:]), A.new_tensor(info, dtype=int32).reshape(*batch)
+
+
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> return_types.inv_ex:
+    """(inverse, info): info is 1 for a singular matrix, whose inverse is NaN; check_errors: LinAlgError instead."""
+    return return_types.inv_ex(*with_info(inverse, A, check_errors=check_errors))
+
+
+def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> return_types.cholesky_ex:
+    """(L, info): info is 1 for a matrix that is not positive definite, whose L is NaN; see `cholesky`, `inv_ex`."""
+    L, info = with_info(cholesky, input, check_errors=check_errors)
+    return return_types.cholesky_ex(transposed(L) if upper else L, info)
+
+
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> return_types.solve_ex:
+    """(X, info): info is 1 for a singular A, whose X is NaN; see `solve` and `inv_ex`."""
+    if not left:
+        found, info = with_info(solve, transposed(A), transposed(B), check_errors=check_errors)
+        return return_types.solve_ex(transposed(found), info)
+    return return_types.solve_ex(*with_info(solve, A, B, check_errors=check_errors))
 
 
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:

@@ -62,6 +62,18 @@ if TYPE_CHECKING:
         S: Tensor
         Vh: Tensor
 
+    class inv_ex(NamedTuple):
+        inverse: Tensor
+        info: Tensor
+
+    class cholesky_ex(NamedTuple):
+        L: Tensor
+        info: Tensor
+
+    class solve_ex(NamedTuple):
+        result: Tensor
+        info: Tensor
+
     class lu_factor(NamedTuple):
         LU: Tensor
         pivots: Tensor
@@ -89,6 +101,9 @@ FIELDS = {
     "histogram": "hist bin_edges",
     "slogdet": "sign logabsdet",
     "qr": "Q R",
+    "inv_ex": "inverse info",
+    "cholesky_ex": "L info",
+    "solve_ex": "result info",
     "eig": "eigenvalues eigenvectors",
     "eigh": "eigenvalues eigenvectors",
     "svd": "U S V",

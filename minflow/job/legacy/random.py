@@ -6,6 +6,8 @@ separate stream, the same in every run. Read next: `../core/random.py`.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,19 @@ from .op_name import folded, public, takes_name
 if TYPE_CHECKING:
     from ...core.spec import DType
     from ...core.tensor import Tensor
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, device_type: str = "cuda") -> Iterator[None]:
+    """Context manager: restore the state of the random numbers at the end of the block. One state serves all devices,
+    so `devices` changes nothing.
+    """
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            set_rng_state(state)
 
 
 def source(seed: int | None) -> Generator | None:

@@ -28,8 +28,8 @@ def save(
     _use_new_zipfile_serialization: bool = True,
 ) -> None:
     """Write tensors, NumPy arrays, numbers, strings, bools, None, and nested dicts, lists and tuples of them to `path`,
-    or a graph with its computation. A whole module, a dataclass or an argparse.Namespace is saved by the names of its
-    classes, which must be at the top level of a module, and its attributes; `load` then needs weights_only=False.
+    or a graph with its computation. A whole module, or an object of a class of the program, is saved by its attributes
+    and the names of its classes, which must be at the top level of a module; `load` then needs weights_only=False.
 
     A path with a suffix (`"model.safetensors"`) is a file; one without (`"checkpoint"`) is a folder that contains it,
     unless a file of that name exists, which is replaced.

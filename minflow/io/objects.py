@@ -8,12 +8,11 @@ the parts.
 
 from __future__ import annotations
 
-import argparse
 import copyreg
-import dataclasses
 import importlib
 import pickle
 import re
+from types import FunctionType, MethodType
 from typing import Any, NoReturn
 
 from ..core.base.errors import CheckpointError, shown
@@ -31,9 +30,13 @@ class HoldsObjects(Exception):
 
 
 def is_savable(x: Any) -> bool:
-    """True if `save` accepts an object outside of other objects: a module, or a record of settings."""
-    record = dataclasses.is_dataclass(x) and not isinstance(x, type)
-    return isinstance(x, Module | argparse.Namespace) or record
+    """True if `save` accepts an object outside of other objects: a module, or one of a class of the program, such as
+    argparse.Namespace. Objects with a state, such as optimizers, are to be saved by that.
+    """
+    if isinstance(x, Module):
+        return True
+    code = isinstance(x, type | FunctionType | MethodType | tuple) or type(x).__module__.startswith("minflow.")
+    return hasattr(x, "__dict__") and not code and not hasattr(x, "state_dict")
 
 
 def resolve(name: str) -> Any:

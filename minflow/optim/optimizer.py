@@ -13,6 +13,7 @@ import inspect
 import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -621,7 +622,7 @@ class Optimizer:
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         copies: list[tuple[Tensor, Tensor]] = []
         if not self.traceable:  # entries of a custom step() under keys other than parameters
-            state.update({key: plain_data(held) for key, held in states.items() if not isinstance(key, int)})
+            state.update({key: self.copy_data(held) for key, held in states.items() if not isinstance(key, int)})
         places = [(n, group) for saved, group in zip(passed, groups) for n in saved["params"]]
         for (n, group), p in zip(places, self.parameters()):
             if not self.traceable:
@@ -630,7 +631,7 @@ class Optimizer:
                 continue
             for name, value in self.convert_state(n, p, group, states.get(n, {})):
                 held = self.state.get(p, {}).get(name)
-                if held is not None and held.spec is value.spec and is_writable(held):
+                if isinstance(held, Tensor) and held.spec is value.spec and is_writable(held):
                     copies.append((held, value))  # a compiled step knows the storage
                 state[p][name] = held if copies and copies[-1][0] is held else value
 
@@ -661,7 +662,9 @@ class Optimizer:
         if not all(type(n) is int for n in numbers) or len(set(numbers)) < len(numbers):
             what = "the parameters of its groups are not indices, each of them once"
             refuse(owner, what, "the result of an optimizer's state_dict()", params=numbers[:20])
-        if not isinstance(states, Mapping) or not all(isinstance(held, Mapping) for held in states.values()):
+        # a custom step() may keep other entries under keys that are not parameters
+        entries = list(states.items()) if isinstance(states, Mapping) else [(0, None)]
+        if not all(isinstance(held, Mapping) for key, held in entries if self.traceable or isinstance(key, int)):
             refuse(owner, "'state' is not a dict of dicts", "the result of an optimizer's state_dict()", state=states)
         if self.traceable and (unknown := [n for n in states if n not in set(numbers)]):
             what = f"it has a state for {unknown[0]!r}, which is not a parameter of its groups"
@@ -677,7 +680,7 @@ class Optimizer:
                 if not isinstance(name, str):
                     raise Refused("the name is not a string")
                 if name != "params":
-                    new[name] = plain_data(value)
+                    new[name] = self.copy_data(value)
             except Refused as reason:
                 refuse(owner, f"{name!r} of group {i} cannot be loaded: {reason}", "data only", group=i)
         missing = [name for name in self.defaults if name not in new and name not in OPTIONAL_IN_STATE]
@@ -694,12 +697,21 @@ class Optimizer:
             refuse(owner, what, "a list of strings", param_names=names)
         return merged
 
+    def copy_data(self, value: Any) -> Any:
+        """Copy a value of a state. Only an optimizer with a custom step() may keep objects other than data."""
+        try:
+            return plain_data(value)
+        except Refused:
+            if self.traceable:
+                raise
+            return deepcopy(value)
+
     def convert_custom_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the state that a custom step() keeps for p. As in PyTorch, tensors get p's device and, if they
         are floating, its dtype; only `step` keeps its own.
         """
         try:
-            copy = plain_data(passed)
+            copy = self.copy_data(passed)
         except Refused as reason:
             refuse(type(self).__name__, f"a state cannot be loaded: {reason}", "data only", state=passed)
         for name, value in copy.items():

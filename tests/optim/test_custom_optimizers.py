@@ -207,3 +207,53 @@ def test_overridden_optimizer_methods():
     with pytest.raises(OptimError, match="Grouped defines _init_group, and its step.. does not call it"):
         type("Grouped", (flow.optim.SGD,), {"_init_group": lambda self, group: None})
     type("Stepped", (flow.optim.SGD,), {"_init_group": lambda self, group: None, "step": lambda self: None})
+
+
+class Schedule:
+    def __init__(self, rates):
+        self.rates = rates
+
+    def __eq__(self, other):
+        return self.rates == other.rates
+
+
+class Counted(flow.optim.Optimizer):
+    """Keeps a counter beside the states of its parameters, and an object among its hyperparameters."""
+
+    def __init__(self, params, schedule):
+        super().__init__(params, {"lr": 0.1, "schedule": schedule})
+        self.state["k"] = flow.zeros(1)
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                with flow.no_grad():
+                    p.sub_(p.grad * group["schedule"].rates[0])
+        self.state["k"] += 1
+
+
+class PythonRMSprop(flow.optim.RMSprop):
+    """A class of flow.optim whose step is written again, with a number in the state."""
+
+    def step(self, closure=None):
+        for p in self.param_groups[0]["params"]:
+            state = self.state[p]
+            state.setdefault("square_avg", flow.zeros_like(p))
+            state["step"] = state.get("step", 0) + 1
+
+
+def test_states_with_objects_counters_and_numbers_are_loaded(tmp_path):
+    first, second = [Counted([flow.ones(2, requires_grad=True)], Schedule([0.5])) for _ in range(2)]
+    for p in first.parameters():
+        p.sum().backward()
+    first.step()
+    flow.save(first.state_dict(), tmp_path / "state.pt")
+    second.load_state_dict(flow.load(tmp_path / "state.pt", weights_only=False))
+    assert second.state["k"].tolist() == [1] and second.param_groups[0]["schedule"] == Schedule([0.5])
+    assert second.param_groups[0]["schedule"] is not first.param_groups[0]["schedule"]
+
+    rmsprop = PythonRMSprop([flow.ones(2, requires_grad=True)])
+    rmsprop.step()
+    rmsprop.load_state_dict(rmsprop.state_dict())
+    rmsprop.step()
+    assert rmsprop.state[rmsprop.parameters()[0]]["step"] == 2

@@ -50,6 +50,7 @@ CORE = [
     "scalar",
     "op",
     "messages.wrong_arguments",
+    "messages.symbolic_reads",
     "messages.unsupported",
     "messages.renamed",
     "messages.suggestions",

@@ -38,6 +38,7 @@ from .ir import LEAF, Source, Value, VersionCounter
 from .messages import printing
 from .messages.no_gradient import record_read
 from .messages.suggestions import hint_methods
+from .messages.symbolic_reads import symbolic_read_error
 from .messages.wrong_arguments import unreadable_or
 from .methods.adapted import Adapted
 from .methods.complex import Complex
@@ -53,21 +54,13 @@ from .methods.sparse import Sparse
 from .mode import DEFAULT, MODE, bump_mutations
 from .ops import shape as s
 from .ops.global_tensors import local_part, whole_array
-from .source_location import describe, fail, here
+from .source_location import fail
 from .spec import Device, DType, Spec, as_dtype, bfloat16, cpu, default_dtype, spec_of
 from .streams import Stream, copy_without_waiting
 
 if TYPE_CHECKING:
     from .base.dtypes import DTypeLike
     from .base.placement import Placement, Sbp, SbpLike
-
-READ_HINTS = {  # reader -> hint of the error for reading the elements of a symbolic tensor
-    "bool": "flow.where(cond, a, b) takes the place of if",
-    "index": "a Python int that is known before the call, such as x.shape[0]; x.gather and x.index_select take tensors",
-    "tensor": "flow.stack([...]) makes a tensor of tensors",
-    "item": "compute with the tensor itself, as in x * n; n.expand(2, 3) in place of full, flow.stack([n, m]) for "
-    "several numbers; to look at it, return it from build",
-}
 
 
 class Size(tuple):
@@ -676,10 +669,7 @@ def note_read(tensor: Tensor, verb: str) -> None:
     before_read(tensor)
     if tensor.array is None:
         refuse_symbolic((tensor,))
-        what = f"{verb}() reads the elements of a symbolic tensor, which has none while a graph is built"
-        raise TraceError(
-            what, values={"tensor": describe(tensor)}, where=here(), hint=READ_HINTS.get(verb, READ_HINTS["item"])
-        )
+        raise symbolic_read_error(tensor, verb)
     if (trace := MODE.get().trace) is not None:
         trace.read(tensor, verb)
     elif tensor.needs:

@@ -14,7 +14,7 @@ from ..messages.wrong_arguments import not_a_tensor
 from ..ops import activation_composites as a, elementwise as e
 from ..ops.compare import ge, gt, le, logical_and
 from ..source_location import fail
-from .arguments import cast_number, is_tensor
+from .arguments import cast_number, float_or_symbol, is_symbolic, is_tensor, number_or_symbol, with_numbers
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -62,9 +62,11 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta; where beta * x > threshold, x itself."""
     check_input("softplus", input, floating=True)
-    scaled = input if beta == 1 else input * beta
+    beta = number_or_symbol(beta)
+    plain = not is_tensor(beta) and beta == 1
+    scaled = input if plain else input * beta
     smooth = e.softplus(scaled)
-    return e.where(gt(scaled, threshold), input, smooth if beta == 1 else smooth / beta)
+    return e.where(gt(scaled, threshold), input, smooth if plain else smooth / beta)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -85,7 +87,11 @@ def square_relu(input: Tensor) -> Tensor:
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x if x > 0, else alpha * (exp(x) - 1). Clevert et al. 2016, eq. 15."""
     check_input("elu", input, floating=True)
-    return write_if_inplace(a.elu, input, inplace, alpha=float(alpha), scale=1.0, input_scale=1.0)
+    return write_if_inplace(elu_of, input, inplace, alpha=float_or_symbol(alpha), scale=1.0, input_scale=1.0)
+
+
+def elu_of(x: Tensor, **numbers: Any) -> Tensor:
+    return with_numbers(a.elu, x, **numbers)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -97,10 +103,11 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x if x > 0, else alpha * (exp(x / alpha) - 1): an elu with a continuous derivative. Barron 2017, eq. 2."""
     check_input("celu", input, floating=True)
-    if not alpha:
+    if not is_symbolic(alpha) and not alpha:
         what = "celu: alpha must not be 0, because x is divided by it"
         fail(OutOfRangeError, what, "alpha=1.0; or relu, its limit", input=input)
-    return write_if_inplace(a.elu, input, inplace, alpha=float(alpha), scale=1.0, input_scale=1.0 / float(alpha))
+    alpha = float_or_symbol(alpha)
+    return write_if_inplace(elu_of, input, inplace, alpha=alpha, scale=1.0, input_scale=1.0 / alpha)
 
 
 def write_if_inplace(function: Callable, x: Tensor, inplace: bool, *args: Any, **attrs: Any) -> Tensor:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
     from ..base.dtypes import DTypeLike
+    from ..op import Op
     from ..tensor import Tensor
 
 
@@ -42,6 +43,29 @@ def ensure_tensor(x: Any) -> Tensor:
 def as_operand(x: Any) -> Any:
     """Return x in the form that an op takes: a tensor, or a Python number unchanged."""
     return x if x.__class__ in NUMBERS or is_tensor(x) else MODE.get().tensor_of(x)
+
+
+def is_symbolic(x: Any) -> TypeIs[Tensor]:
+    """True for a tensor of a trace, whose elements are not known."""
+    return is_tensor(x) and x.array is None
+
+
+def number_or_symbol(x: Any) -> Any:
+    """A number that may be given as a 0-d tensor, as a Python number; a symbolic one stays a tensor, outside the tape
+    as in PyTorch, and the op is computed by others.
+    """
+    return x if not is_tensor(x) else x.detach() if is_symbolic(x) else x.item()
+
+
+def float_or_symbol(x: Any) -> Any:
+    """`number_or_symbol`, as a float."""
+    return x.detach() if is_symbolic(x) else float(x)
+
+
+def with_numbers(op: Op, *inputs: Any, **attrs: Any) -> Any:
+    """A composite op; its decomposition if one of the attrs is symbolic."""
+    call: Any = op.decompose if any(map(is_symbolic, attrs.values())) else op
+    return call(*inputs, **attrs)
 
 
 def to(x: Any, dtype: DType) -> Tensor:

@@ -15,7 +15,17 @@ from ..ops import compare as c, elementwise as e, reduce as r
 from ..ops.shape import expand
 from ..source_location import fail
 from ..spec import DType, bool_, float32, float64, iinfo, promote, uint8
-from .arguments import as_operand, cast_fill_value, cast_number, common_shape, ensure_tensor, integer, is_tensor, to
+from .arguments import (
+    as_operand,
+    cast_fill_value,
+    cast_number,
+    common_shape,
+    ensure_tensor,
+    integer,
+    is_tensor,
+    number_or_symbol,
+    to,
+)
 
 if TYPE_CHECKING:
     from ..op import Op
@@ -24,14 +34,15 @@ if TYPE_CHECKING:
 
 def scaled(input: Tensor | float, other: Tensor | float, alpha: float) -> Any:
     """Return alpha * other in the promoted dtype of input and other, so that a float alpha does not widen it."""
-    input, other = as_operand(input), as_operand(other)
-    if alpha == 1 and alpha is not True:
+    input, other, alpha = as_operand(input), as_operand(other), number_or_symbol(alpha)
+    if alpha.__class__ in NUMBERS and alpha == 1 and alpha is not True:
         return other
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
     if not is_tensor(other) and alpha.__class__ in NUMBERS:
         return other * alpha
     if dtype is bool_ and alpha.__class__ is int:
         return e.mul(other, bool(alpha))
+    alpha = to(alpha, dtype) if is_tensor(alpha) and dtype.floating else alpha
     return e.mul(to(other, dtype) if is_tensor(other) and dtype.floating else other, alpha)
 
 

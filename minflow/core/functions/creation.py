@@ -30,7 +30,7 @@ from ..ops.rules import broadcast_shape
 from ..source_location import fail
 from ..spec import Device, Spec, as_dtype, cpu, default_dtype, int64, spec_of
 from ..tensor import Size, Tensor
-from .arguments import common_shape, integer
+from .arguments import common_shape, float_or_symbol, integer
 from .fill import as_leaf, copy_of, empty_of, finish, full_of, ones_of, place_like, place_of, size_of, zeros_of
 from .sparse import SPARSE_TYPES, as_sparse
 from .windows import evenly_spaced
@@ -436,7 +436,7 @@ def linspace(
     dtype = as_dtype(default_dtype() if dtype is None else dtype)
     check_memory("linspace", [Spec((int(steps),), dtype)])
     if dtype.floating:
-        elements = evenly_spaced(float(start), float(end), steps)
+        elements = evenly_spaced(float_or_symbol(start), float_or_symbol(end), steps)
         return tensor(elements, dtype, device, requires_grad, placement=placement, sbp=sbp)
     for name, x in (("start", start), ("end", end)):
         if not math.isfinite(x):

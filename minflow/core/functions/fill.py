@@ -6,11 +6,12 @@ The creation functions and `x.new_zeros(2)` call these. Data is passed to the mo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ..arrays import array_of
+from ..arrays import array_of, leaf_dtypes, promote_types
 from ..backend import backend_of, backend_of_array, device_array, empty, on_device
 from ..base.errors import DTypeError, SbpError, ShapeError
 from ..base.placement import Placement, SbpLike, broadcast, parse_sbp
@@ -19,11 +20,11 @@ from ..host import python_number
 from ..infer import check_memory
 from ..mode import MODE
 from ..ops.global_tensors import as_global, share
-from ..ops.shape import clone, full
+from ..ops.shape import cat, clone, expand, full
 from ..sharding import coordinates, local_slices, local_spec
 from ..source_location import fail
-from ..spec import DEFAULT_DEVICE, DEFAULT_DEVICES, Device, Spec, as_dtype, cpu
-from .arguments import integer, is_sequence, is_tensor
+from ..spec import DEFAULT_DEVICE, DEFAULT_DEVICES, Device, DType, Spec, as_dtype, cpu
+from .arguments import integer, is_sequence, is_symbolic, is_tensor
 
 if TYPE_CHECKING:
     from ..base.dtypes import DTypeLike
@@ -141,10 +142,14 @@ def number_of(number: Any, by: str, name: str, example: str) -> Any:
 
 def full_of(size: Any, number: Any, dtype: DTypeLike | None = None, place: Place = None) -> Tensor:
     """A tensor filled with one value, of the value's own dtype if dtype is None."""
-    number = number_of(number, "full", "fill_value", "full((2, 3), 1.5)")
+    if not is_symbolic(number):
+        number = number_of(number, "full", "fill_value", "full((2, 3), 1.5)")
     if is_tensor(size) and size.ndim:
         what = "full: the size must be integers, got a tensor"
         fail(ShapeError, what, "full_like(tensor, ...), or tensor.shape", size=size)
+    if is_symbolic(number) and not isinstance(place, Ranks):
+        spec = Spec(size_of((size,)), number.spec.dtype if dtype is None else as_dtype(dtype))
+        return clone(expand(number.detach().reshape(()).to(dtype=spec.dtype, device=place), shape=spec.shape))
     return full_on(place, size_of((size,)), number, dtype if dtype is not None else type(number))
 
 
@@ -191,4 +196,23 @@ def copy_of(data: Any, dtype: DTypeLike | None = None, place: Place = None) -> T
     if (array := device_array(data)) is not None:
         target = place or backend_of_array(array).device
         return MODE.get().constant(on_device(array, target), target).to(dtype=dtype)
+    if isinstance(data, list | tuple) and has_symbols(data):
+        return stacked(data, functools.reduce(promote_types, leaf_dtypes(data)) if dtype is None else dtype, place)
     return MODE.get().constant(array_of(data, dtype), place or cpu)
+
+
+def has_symbols(data: Any) -> bool:
+    """True if nested lists contain a symbolic tensor."""
+    return any(map(has_symbols, data)) if isinstance(data, list | tuple) else is_symbolic(data)
+
+
+def stacked(data: Any, dtype: DType, place: Device | None) -> Tensor:
+    """A tensor of nested lists that contain symbolic tensors of one element."""
+    if isinstance(data, list | tuple):
+        return cat(*[stacked(x, dtype, place).unsqueeze(0) for x in data], dim=0)
+    if not is_symbolic(data):
+        return copy_of(data, dtype, place)
+    if data.spec.size != 1:
+        what = f"tensor() of lists: a tensor in them must have one element, got shape {data.spec.shape}"
+        fail(ShapeError, what, "flow.stack([...]) or flow.cat([...]) of tensors", element=data)
+    return data.detach().reshape(()).to(dtype=dtype, device=place)

@@ -18,7 +18,16 @@ from ..ops.compare import ne
 from ..ops.sort import sort
 from ..source_location import fail
 from ..spec import bool_, float32, int8, int64
-from .arguments import autocast_float32, cast_fill_value, cast_for_write, integer, is_tensor, normalize_axis, to
+from .arguments import (
+    autocast_float32,
+    cast_fill_value,
+    cast_for_write,
+    integer,
+    is_tensor,
+    normalize_axis,
+    number_or_symbol,
+    to,
+)
 from .shape import stack, unbind
 
 if TYPE_CHECKING:
@@ -66,7 +75,8 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     if not input.spec.ndim:
         return as_vector(index_add, input, dim, index, source, alpha=alpha)
     source = cast_for_write("index_add", source, input.spec.dtype, input=input, source=source)
-    source = source if alpha == 1 else to(source * alpha, input.spec.dtype)
+    alpha = number_or_symbol(alpha)
+    source = source if not is_tensor(alpha) and alpha == 1 else to(source * alpha, input.spec.dtype)
     index = index_vector("index_add", input, index)
     return i.index_add(input, index, source, axis=normalize_axis(dim, input.spec.ndim, input), by="index_add")
 

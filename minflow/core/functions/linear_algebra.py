@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
 from ..dispatch import apply
+from ..ir import NUMBERS
 from ..ops import elementwise as e, linalg, shape as s
 from ..ops.linalg import match_product
 from ..source_location import fail
-from ..spec import promote
-from .arguments import ensure_tensor, integer, is_sequence, to, unique_axes
+from ..spec import DType, promote
+from .arguments import ensure_tensor, integer, is_sequence, is_tensor, number_or_symbol, to, unique_axes
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -141,10 +142,18 @@ def scaled_sum(op: str, input: Tensor, product: Tensor, beta: float, alpha: floa
     if have != want and (len(have) > len(want) or any(n not in (1, m) for n, m in zip(have[::-1], want[::-1]))):
         what = f"{op}: the input of shape {list(have)} does not broadcast to the product's {list(want)}"
         fail(ShapeError, what, "an input of the product's shape, or a row of it", input=input, product=product)
-    product = product if alpha == 1 else e.mul(product, alpha)
-    if beta == 0:
+    alpha, beta = [number_in(x, product.spec.dtype) for x in (alpha, beta)]
+    product = product if alpha.__class__ in NUMBERS and alpha == 1 else e.mul(product, alpha)
+    if beta.__class__ in NUMBERS and beta == 0:
         return product
-    return e.add(match_product(input if beta == 1 else e.mul(input, beta), product), product)
+    scaled = input if beta.__class__ in NUMBERS and beta == 1 else e.mul(input, beta)
+    return e.add(match_product(scaled, product), product)
+
+
+def number_in(number: Any, dtype: DType) -> Any:
+    """`number_or_symbol`, a symbolic one in this dtype, if that is floating."""
+    number = number_or_symbol(number)
+    return to(number, dtype) if is_tensor(number) and dtype.floating else number
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:

@@ -178,6 +178,7 @@ def var(
     if not input.spec.dtype.floating:
         fail(DTypeError, f"var: the input must be floating, got {input.spec.dtype.name}", "input.float()", input=input)
     correction = (1 if unbiased else 0) if correction is None else correction
+    correction = correction.item() if is_tensor(correction) else correction
     return r.var(input, axis=normalize_axes(dim, input), keepdims=keepdim, correction=correction)
 
 

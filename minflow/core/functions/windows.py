@@ -15,11 +15,13 @@ from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..host import HostArray
 from ..host.float_warnings import silent
 from ..infer import check_memory
+from ..mode import MODE
+from ..ops import compare as c, elementwise as e
 from ..ops.rules import widen_integers
 from ..ops.shape import filled, zeros_of
 from ..source_location import fail
-from ..spec import Spec, as_dtype, default_dtype
-from .arguments import integer, is_tensor, to
+from ..spec import Spec, as_dtype, default_dtype, float64
+from .arguments import float_or_symbol, integer, is_symbolic, is_tensor, number_or_symbol, to
 from .fill import as_leaf, copy_of, place_of
 from .shape import stack
 
@@ -121,8 +123,16 @@ def kaiser_window(
     return window("kaiser_window", window_length, periodic, formula, dtype, device, requires_grad)
 
 
-def evenly_spaced(start: float, end: float, steps: int) -> HostArray:
-    """`steps` equally spaced floats from start to end; all NaN if an end is infinite or NaN."""
+def evenly_spaced(start: float | Tensor, end: float | Tensor, steps: int) -> HostArray | Tensor:
+    """`steps` equally spaced float64 from start to end; all NaN if an end is infinite or NaN. A symbolic end gives a
+    symbolic tensor.
+    """
+    if is_symbolic(start) or is_symbolic(end):
+        first, last = [to(x, float64) if is_tensor(x) else x for x in (start, end)]
+        n = MODE.get().constant(namespace().arange(steps, dtype="float64"))
+        if steps < 2:
+            return n * 0 + first
+        return e.where(c.eq(n, steps - 1), last, n * ((last - first) / (steps - 1)) + first)
     if steps > 1 and math.isfinite(end - start):
         return namespace().linspace(start, end, steps)
     return namespace().full(steps, start if steps == 1 else math.nan)
@@ -139,14 +149,14 @@ def logspace(
     requires_grad: bool = False,
 ) -> Tensor:
     """`steps` values from base**start to base**end, with a constant ratio."""
-    start, end, base = [x.item() if is_tensor(x) else x for x in (start, end, base)]
+    start, end, base = map(number_or_symbol, (start, end, base))
     steps, dtype = integer(steps, "steps"), as_dtype(default_dtype() if dtype is None else dtype)
     if steps < 0:
         fail(OutOfRangeError, f"logspace: steps must be at least 0, got {steps}", "0 or more", steps=steps)
     check_memory("logspace", [Spec((steps,), dtype)])
-    powers = evenly_spaced(float(start), float(end), steps)
+    powers = evenly_spaced(float_or_symbol(start), float_or_symbol(end), steps)
     with silent():
-        return as_leaf(copy_of(float(base) ** powers, dtype, place_of(device)), requires_grad)
+        return as_leaf(copy_of(float_or_symbol(base) ** powers, dtype, place_of(device)), requires_grad)
 
 
 def triangle_of(

@@ -36,10 +36,14 @@ class InPlace:
     """In-place methods."""
 
     def add_(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
-        return apply_inplace(e.add, self, other if alpha == 1 else F.scaled(self, other, alpha))
+        return apply_inplace(
+            e.add, self, other if alpha.__class__ is int and alpha == 1 else F.scaled(self, other, alpha)
+        )
 
     def sub_(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
-        return apply_inplace(e.sub, self, other if alpha == 1 else F.scaled(self, other, alpha))
+        return apply_inplace(
+            e.sub, self, other if alpha.__class__ is int and alpha == 1 else F.scaled(self, other, alpha)
+        )
 
     def div_(self: Tensor, other: Tensor | float, *, rounding_mode: str | None = None) -> Tensor:
         return (

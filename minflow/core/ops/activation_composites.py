@@ -104,7 +104,8 @@ softsign = define(
 def elu_parts(x, alpha, scale, input_scale):
     low = le(x, 0)
     inside = where(low, x, 0.0)  # exp(x) of a large x would have an infinite gradient
-    below = expm1(inside if input_scale == 1 else inside * input_scale) * (alpha * scale)
+    plain = isinstance(input_scale, float) and input_scale == 1
+    below = expm1(inside if plain else inside * input_scale) * (alpha * scale)
     return where(low, below, x if scale == 1 else x * scale)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions import cat, matmul, repeat_interleave
-from ...core.functions.arguments import in_float32
+from ...core.functions.arguments import float_or_symbol, in_float32, is_symbolic
 from ...core.ops import attention as ops
 from ...core.ops.shape import filled
 from ...core.source_location import fail
@@ -99,11 +99,13 @@ def attend(
     may be queries that attend to no key; their rows become 0.
     """
     features = query.spec.shape[-1]
-    factor = float((1 / math.sqrt(features) if features else 1.0) if scale is None else scale)
+    factor = float_or_symbol((1 / math.sqrt(features) if features else 1.0) if scale is None else scale)
     numbers: Any = 0 if mask is None else mask
     if dropout_p or need_weights:
         return attend_with_weights(query, key, value, numbers, dropout_p, factor, may_attend_nowhere)
     attention: Any = ops.scaled_dot_product_attention
+    if is_symbolic(factor):
+        return attention.decompose(query, key, value, numbers, scale=factor, nowhere=may_attend_nowhere), None
     if query.spec.device is cpu:  # on a GPU, kernels sum half precision in float32
         attention = in_float32(attention.__call__)
     return attention(query, key, value, numbers, scale=factor, nowhere=may_attend_nowhere), None

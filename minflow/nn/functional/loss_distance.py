@@ -6,6 +6,7 @@ Read next: `loss.py`, whose checks they share.
 from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError
+from ...core.functions.arguments import float_or_symbol, is_symbolic, with_numbers
 from ...core.ops import loss_distance
 from ...core.source_location import fail
 from ...core.tensor import Tensor
@@ -20,11 +21,12 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     Both float, of one shape. beta: 0 makes it l1_loss. Raises OutOfRangeError for a beta below 0.
     """
     check_pair("smooth_l1_loss", input, target, reduction)
-    if not beta >= 0:
+    beta = float_or_symbol(beta)
+    if not is_symbolic(beta) and not beta >= 0:
         fail(OutOfRangeError, f"smooth_l1_loss: beta must be at least 0, got {beta!r}", "beta=1.0")
-    if not beta:
+    if not is_symbolic(beta) and not beta:
         return l1_loss(input, target, reduction)
-    return loss_distance.smooth_l1_loss(input, target, beta=float(beta), reduction=reduction)
+    return with_numbers(loss_distance.smooth_l1_loss, input, target, beta=beta, reduction=reduction)
 
 
 def huber_loss(
@@ -36,7 +38,8 @@ def huber_loss(
     weighted losses. Raises OutOfRangeError unless delta is above 0.
     """
     check_pair("huber_loss", input, target, reduction)
-    if not delta > 0:
+    delta = float_or_symbol(delta)
+    if not is_symbolic(delta) and not delta > 0:
         fail(OutOfRangeError, f"huber_loss: delta must be above 0, got {delta!r}", "delta=1.0")
     factors = checked_weight("huber_loss", input, weight)
-    return loss_distance.huber_loss(input, target, factors, delta=float(delta), reduction=reduction)
+    return with_numbers(loss_distance.huber_loss, input, target, factors, delta=delta, reduction=reduction)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 
 from ...core.base.errors import OutOfRangeError, ShapeError
-from ...core.functions import argmax, ge, gt, le, logical_and, lt, one_hot
+from ...core.functions import argmax, clamp, ge, gt, le, logical_and, lt, one_hot
 from ...core.functions.activation import check_input, write_if_inplace
-from ...core.functions.arguments import cast_number, in_float32, maybe_to
+from ...core.functions.arguments import cast_number, in_float32, is_symbolic, is_tensor, maybe_to, number_or_symbol
 from ...core.functions.random import exponential_like, uniform_like
 from ...core.ops import activation_composites as a, elementwise as e, softmax as s
 from ...core.source_location import fail, warn
@@ -28,6 +28,9 @@ def hardtanh(
 ) -> Tensor:
     """min(max(x, min_val), max_val); slope 0 at the ends. Raises OutOfRangeError if min_val is above max_val."""
     check_input("hardtanh", input)
+    if is_symbolic(min_val) or is_symbolic(max_val):
+        ends = [x.detach() if is_symbolic(x) else x for x in (min_val, max_val)]
+        return write_if_inplace(clamp, input, inplace, *ends)
     if not min_val <= max_val:
         what = f"hardtanh: min_val {min_val} is above max_val {max_val}"
         fail(OutOfRangeError, what, "hardtanh(x, -1.0, 1.0)", input=input)
@@ -54,7 +57,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x - lambd if x > lambd, x + lambd if x < -lambd, else 0. Raises OutOfRangeError for a negative lambd."""
     check_input("softshrink", input, floating=True)
-    if not lambd >= 0:
+    lambd = number_or_symbol(lambd)
+    if not is_tensor(lambd) and not lambd >= 0:
         fail(OutOfRangeError, f"softshrink: lambd must be at least 0, got {lambd!r}", "lambd=0.5", input=input)
     middle = e.where(logical_and(ge(input, -lambd), le(input, lambd)), 0.0, input)
     return e.where(gt(input, lambd), input - lambd, e.where(lt(input, -lambd), input + lambd, middle))
@@ -118,7 +122,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, eps: fl
     Jang et al. 2017, eq. 2.
     """
     check_input("gumbel_softmax", logits, floating=True)
-    if not tau > 0:
+    tau = number_or_symbol(tau)
+    if not is_tensor(tau) and not tau > 0:
         fail(OutOfRangeError, f"gumbel_softmax: tau must be above 0, got {tau!r}", "tau=1.0", logits=logits)
     if eps != 1e-10:
         warn("gumbel_softmax: eps is given, which is no longer used", "gumbel_softmax(logits, tau)", logits=logits)

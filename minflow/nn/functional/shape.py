@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.base.errors import DTypeError, ShapeError
-from ...core.functions.arguments import integer, normalize_axes
+from ...core.functions.arguments import integer, is_symbolic, normalize_axes
 from ...core.functions.fill import number_of
 from ...core.ops import distance
+from ...core.ops.elementwise import where
 from ...core.ops.padding import INDEX_MAPS, pad_from_input
-from ...core.ops.shape import pad as padded
+from ...core.ops.shape import filled, pad as padded
 from ...core.source_location import fail
+from ...core.spec import bool_
 from ...core.tensor import Tensor
 from .arguments import check_tensor, norm_order
 
@@ -42,9 +44,14 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         if before < 0 or after < 0:
             out = out.narrow(axis, max(-before, 0), size - max(-before, 0) - max(-after, 0))
         around[axis] = max(before, 0), max(after, 0)
-    value = 0 if value is None else number_of(value, "pad", "value", "pad(x, (1, 1), value=1.5)")
+    if not is_symbolic(value):
+        value = 0 if value is None else number_of(value, "pad", "value", "pad(x, (1, 1), value=1.5)")
     if all(n <= 0 for n in widths):
         return out.clone()  # never a view of the input; `value` is not used, as nothing is inserted
+    if is_symbolic(value):
+        inside = padded(filled(out.spec.replace(dtype=bool_), True), widths=tuple(around), value=False)
+        border = value.detach().to(out.dtype)
+        return where(inside, padded(out, widths=tuple(around), value=0), border)
     return padded(out, widths=tuple(around), value=value)
 
 

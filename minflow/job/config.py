@@ -200,6 +200,24 @@ RECORDED_SETTINGS = """
 SET_BY_METHODS = "cpu_device_num ctrl_port data_port gpu_device_num machine_num".split()
 
 
+def recorder_of(name: str) -> Callable:
+    """Function that records a setting of the session, which has no effect."""
+
+    def recorded(*args: Any) -> None:
+        default_session().settings[name] = args[0] if len(args) == 1 else args
+
+    return recorded
+
+
+class CollectiveBoxing:
+    """Settings of NCCL, which are recorded: `flow.config.collective_boxing.nccl_fusion_threshold_mb(8)`."""
+
+    def __getattr__(self, name: str) -> Callable:
+        if not name.startswith("nccl_") and name not in ("enable_fusion", "num_callback_threads"):
+            raise unknown_setting("flow.config.collective_boxing", name, ["nccl_num_streams", "enable_fusion"])
+        return recorder_of(f"collective_boxing.{name}")
+
+
 class Config:
     """Settings of the session: `flow.config.gpu_device_num(2)`. They may be set at any time.
 
@@ -240,16 +258,15 @@ class Config:
         default_session().settings.pop("cpu_device_num", None)
         default_session().settings[name] = n
 
-    def __getattr__(self, name: str) -> Callable:
+    def __getattr__(self, name: str) -> Any:
         if name[:2] == "__":
             raise AttributeError(name)
+        if name == "collective_boxing":
+            return CollectiveBoxing()
         if name not in RECORDED_SETTINGS:
             raise unknown_setting("flow.config", name, [*RECORDED_SETTINGS, *SET_BY_METHODS])
 
-        def recorded(*args: Any) -> None:
-            default_session().settings[name] = args[0] if len(args) == 1 else args
-
-        return recorded
+        return recorder_of(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
         getattr(self, name)  # raises where there is no such setting

@@ -68,9 +68,9 @@ class LocalTensor(HostArray):
             raise JobError(what, where=here(), values=values, hint=hint)
         return parts[parallel_id]
 
-    def numpy_list(self) -> list[HostArray]:
-        """The parts of all devices; with one device, the whole array."""
-        return list(self.parts) or [self.view(HostArray)]
+    def numpy_list(self, parallel_id: int | None = None) -> list[HostArray]:
+        """The parts of all devices, or of one; with one device, the whole array."""
+        return [self.numpy(parallel_id)] if parallel_id is not None else list(self.parts) or [self.view(HostArray)]
 
     def parallel_num(self) -> int:
         return max(len(self.parts), 1)

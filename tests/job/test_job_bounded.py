@@ -1,5 +1,7 @@
 """Results of jobs whose length depends on elements: argwhere, nonzero, sync_dynamic_resize and gather_nd."""
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -49,7 +51,7 @@ def test_future_and_tuples():
 
     places, same, (columns,) = job(X).get()
     assert np.array_equal(places.numpy(), PLACES) and np.array_equal(same.numpy(), X)
-    assert np.array_equal(columns.numpy(), PLACES.T)
+    assert np.array_equal(columns.numpy(), PLACES.T) and np.array_equal(places.numpy_list(0)[0], PLACES)
 
 
 def test_sizes_come_from_an_argument():
@@ -114,3 +116,16 @@ def test_nonzero_static():
 
     graph = Select()
     assert graph(x).tolist() == [5, 2, 7, 0] and graph(x * 0).tolist() == [0, 0, 0, 0]
+
+
+def test_what_is_left_out_says_what_to_use():
+    flow.config.collective_boxing.nccl_fusion_threshold_mb(8)
+    assert "collective_boxing.nccl_fusion_threshold_mb=8" in repr(flow.config)
+    with pytest.raises(JobError, match="collective_boxing.*mccl"):
+        flow.config.collective_boxing.mccl_streams(8)
+    for name in ("ofrecord_reader", "OFRecordImageDecoder", "ImagePreprocessor"):
+        with pytest.raises(flow.MissingNameError, match="DataLoader"):
+            getattr(flow.data, name)
+    for name in ("core.operator.op_conf_pb2", "core.job.initializer_conf_pb2", "python.framework.dtype"):
+        with pytest.raises(ImportError, match="settings are Python objects"):
+            importlib.import_module(f"minflow.{name}")

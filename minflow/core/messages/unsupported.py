@@ -141,8 +141,16 @@ REFUSED: dict[str, str] = {
     # vision
     **rows("AugMix ElasticTransform LinearTransformation functional.elastic_transform",
            "RandAugment, RandomPerspective; transforms.Lambda with a function of your own", "vision.transforms."),
-    **rows("fused_* grouped_* one_embedding_* *_grad", "other functions, which the compiler fuses; "
-           "backward() computes gradients", "_C."),
+    # OneFlow's job functions
+    **rows("core.operator core.operator.* core.job core.job.* core.common core.common.* core.framework core.framework.*"
+           " core.record core.record.* python python.* python_gen python_gen.*",
+           "leave it out: settings are Python objects, as flow.math.relu for kRelu, flow.float32 for kFloat, "
+           "flow.truncated_normal_initializer() for an InitializerConf"),
+    **rows("OFRecord* ofrecord_* decode_* coco_reader onerec_* Image* Megatron* BlobConf RawCodec *Preprocessor",
+           "NumPy arrays given to the job, from a flow.utils.data.DataLoader or a file: there are no "
+           "OFRecord readers", "data."),
+    **rows("fused_* grouped_* one_embedding_* *_grad",
+           "other functions, which the compiler fuses; backward() computes gradients", "_C."),
     **rows("v2 v2.* tv_tensors", "the same names are in vision.transforms; v2.ToImage() and v2.ToDtype(flow.float32, "
            "scale=True) together are ToTensor()", "vision.transforms."),
     **rows("KMNIST EMNIST QMNIST USPS SVHN STL10 ImageNet CelebA LSUN Places365 Cityscapes Coco* VOC* Caltech* Food101 "

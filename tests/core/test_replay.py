@@ -106,6 +106,22 @@ def test_custom_functions_run_each_time():
         assert gradients(Scale.apply, [1.0, 2.0]) == [[factor, factor]]
 
 
+def test_hooks_on_saved_tensors_run_each_time():
+    calls = []
+
+    def unpack(x):
+        calls.append(x)
+        return x * 2
+
+    for count in (2, 4, 6, 8):
+        x, y = flow.tensor([1.0, 2.0], requires_grad=True), flow.tensor([3.0, 4.0], requires_grad=True)
+        with flow.autograd.graph.saved_tensors_hooks(lambda x: x, unpack):
+            z = x * y
+        z.backward(flow.ones(2))
+        assert x.grad.tolist() == [6.0, 8.0]
+        assert len(calls) == count
+
+
 def test_second_derivatives_follow_the_rules():
     for _ in range(4):
         x = flow.tensor([2.0, 3.0], requires_grad=True)

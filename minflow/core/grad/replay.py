@@ -95,14 +95,15 @@ def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
 
 def saved_entries(node: Node) -> list[tuple] | None:
     """(array, version counter, version) of each array that a node has saved; those of the decomposition of a composite
-    op. None if it contains another composite op.
+    op. None if a hook has packed them, or if the op contains another composite op.
     """
-    if node.saved.__class__ is not InnerTape:
-        return [entry for entry in node.saved or () if entry is not None]
-    inner = inner_nodes(node)
-    if any([each.saved.__class__ is InnerTape for each in inner]):
-        return None
-    return [entry for each in inner for entry in each.saved or () if entry is not None]
+    nodes = inner_nodes(node) if node.saved.__class__ is InnerTape else [node]
+    entries: list[tuple] = []
+    for each in nodes:
+        if each.saved.__class__ not in (list, tuple):
+            return None
+        entries.extend([entry for entry in each.saved if entry is not None])
+    return entries
 
 
 def shared_arrays(entries: Sequence[tuple]) -> tuple[int, ...]:

@@ -81,6 +81,10 @@ def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
     if recording.__class__ is Recording:
         return run(recording, mode, entries, gs)
     if recording is SEEN:
+        specs = [g.spec for g in gs if g is not None] + [x.spec for x in node.inputs if x.__class__ is Value]
+        if any([spec.device is not cpu or spec.placement is not None for spec in specs]):
+            RECORDINGS[key] = None  # ranks would call collectives in different orders: one records, another runs rules
+            return None
         saved = [array for array, _, _ in entries]
         if {id(array) for array in saved}.intersection([id(g.array) for g in gs if g is not None]):
             return None  # it would be unclear which of the two a kernel reads
@@ -145,9 +149,6 @@ def record(mode: Any, node: Node, gs: list, saved: Sequence[Array]) -> tuple[lis
     numbers = [x for x in node.inputs if x.__class__ in NUMBERS]
     if 0 in numbers or 0.0 in [x for x in node.attrs.values() if x.__class__ is float]:
         log.complete = False  # the keys of 0.0 and -0.0 are equal
-    local = [g.spec for g in gs if g is not None] + [x.spec for x in node.inputs if x.__class__ is Value]
-    if any([spec.device is not cpu or spec.placement is not None for spec in local]):
-        log.complete = False
     return found, log.recording(found, gs)
 
 

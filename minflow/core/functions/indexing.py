@@ -120,6 +120,11 @@ def advanced_target(x: Tensor, index: Tensor) -> Any:
     As in PyTorch, ints (also 0-d tensors) remove their axes first; in NumPy they count as arrays, which moves the axes
     of x[0, :, [1, 2]].
     """
+    if is_mask(index) and index.spec.ndim > 1 and x.spec.placement is None:
+        sizes = index.spec.shape
+        if sizes == x.spec.shape[: len(sizes)]:  # as below, without an integer tensor for each axis
+            chosen = i.nonzero(index.reshape(math.prod(sizes)))
+            return x.reshape(math.prod(sizes), *x.spec.shape[len(sizes) :]), chosen.reshape(chosen.spec.shape[0]), 0
     entries = entries_of(x, index)
     arrays = any([is_tensor(entry) and entry.spec.ndim for entry in entries]) or any(
         [new_axis(entry) for entry in entries]
@@ -185,7 +190,9 @@ def assign_indexed(x: Tensor, index: Any, value: Any) -> Tensor:
     else:
         value = cast_number("indexing", value, x.spec.dtype, x=x, value=value)
     y, places, axis = advanced_target(x, index)
-    if y is not x:  # several axes are indexed: use positions in the flattened tensor
+    if y is not x and y.spec.shape == (x.spec.size,):  # x in one axis
+        axis = 0
+    elif y is not x:  # several axes are indexed: use positions in the flattened tensor
         y, axis = s.reshape(x.contiguous(), shape=(x.spec.size,)), 0
         places = advanced_getitem(positions(x), index)
     if is_tensor(value):

@@ -57,12 +57,14 @@ def few_bits(key: int, group: int):
 def philox(xp, key: int, blocks, counters, out) -> None:
     """Ten Philox rounds for these blocks and counters, uint64[n], four words each; written into `out`, uint32[n, 4]."""
     low, shift = xp.uint64(0xFFFFFFFF), xp.uint64(32)
-    factors = xp.array([[0xD2511F53], [0xCD9E8D57]], "uint64")
+    column = lambda *numbers: xp.stack([xp.full(1, n, "uint64") for n in numbers])  # made on the device
+    factors, steps = column(0xD2511F53, 0xCD9E8D57), column(0x9E3779B9, 0xBB67AE85)
     even, odd = xp.stack((blocks & low, counters & low)), xp.stack((blocks >> shift, counters >> shift))
-    steps = (key & 0xFFFFFFFF, 0x9E3779B9), (key >> 32, 0xBB67AE85)
-    for keys in xp.array([[[(k + i * step) & 0xFFFFFFFF] for k, step in steps] for i in range(10)], "uint64"):
+    keys = column(key & 0xFFFFFFFF, key >> 32)
+    for _ in range(10):
         products = even * factors
         even, odd = (products >> shift)[::-1] ^ odd ^ keys, (products & low)[::-1]
+        keys = (keys + steps) & low
     for i, word in enumerate((even[0], odd[0], even[1], odd[1])):
         out[:, i] = word
 

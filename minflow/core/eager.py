@@ -329,7 +329,7 @@ class Eager(Mode):
 
     def tensor_of(self, x) -> Tensor:
         """Convert an array, a number or nested lists to a tensor; a tensor is returned unchanged."""
-        return x if isinstance(x, Tensor) else as_tensor(x)
+        return x if isinstance(x, Tensor) else as_tensor(x, device=cpu)
 
     def constant(self, array: Array, device: Device = cpu) -> Tensor:
         """A tensor that takes ownership of an array, or of its copy on the device."""

@@ -145,7 +145,7 @@ def eye_(tensor: Tensor) -> Tensor:
     if tensor.spec.ndim != 2:
         what = f"eye_ needs 2 axes, this tensor has {tensor.spec.ndim}"
         fail(ShapeError, what, "init.dirac_ is for filters", tensor=tensor)
-    return fill_with(tensor, eye(*tensor.spec.shape, dtype=tensor.spec.dtype))
+    return fill_with(tensor, eye(*tensor.spec.shape, dtype=tensor.spec.dtype, device="cpu"))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -154,7 +154,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     if not 3 <= len(shape) <= 5 or shape[0] % groups:
         what = f"dirac_ needs filters (F, C, ...) with F divisible by groups={groups}"
         fail(ShapeError, what, "init.eye_ for matrices", tensor=tensor)
-    new = zeros(*shape, dtype=tensor.spec.dtype)
+    new = zeros(*shape, dtype=tensor.spec.dtype, device="cpu")
     per_group = shape[0] // groups
     middle = tuple(n // 2 for n in shape[2:])
     for group in range(groups):
@@ -220,7 +220,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
         fail(ShapeError, what, "init.normal_", tensor=tensor)
     rows = tensor.spec.shape[0]
     columns = math.prod(tensor.spec.shape[1:])
-    draw = normal(0.0, 1.0, (max(rows, columns), min(rows, columns)), generator=generator)
+    draw = normal(0.0, 1.0, (max(rows, columns), min(rows, columns)), generator=generator, device="cpu")
     xp = namespace()
     q, r = on_all_threads(xp.linalg.qr, draw.numpy().astype("float64"))
     q = q * xp.sign(xp.diag(r))  # makes the distribution uniform over all such matrices: Mezzadri 2007, section 5
@@ -236,9 +236,9 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
         fail(ShapeError, f"sparse_ needs 2 axes, this tensor has {tensor.spec.ndim}", "init.normal_", tensor=tensor)
     rows, columns = tensor.spec.shape
     zeros = math.ceil(sparsity * rows)
-    new = normal(0.0, std, (rows, columns), dtype=tensor.spec.dtype, generator=generator)
+    new = normal(0.0, std, (rows, columns), dtype=tensor.spec.dtype, generator=generator, device="cpu")
     for column in range(columns):
-        new[randperm(rows, generator=generator)[:zeros], column] = 0.0
+        new[randperm(rows, generator=generator, device="cpu")[:zeros], column] = 0.0
     return fill_with(tensor, new)
 
 

@@ -3,6 +3,7 @@
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 import minflow as flow
@@ -128,6 +129,16 @@ def test_default_device_and_blocks():
     finally:
         flow.set_default_device(None)
     assert flow.ones(2).is_cpu
+
+
+def test_a_block_does_not_move_tensors_of_other_devices():
+    x = flow.arange(6.0).reshape(2, 3)
+    model, inputs = nn.LSTM(3, 2), flow.rand(4, 2, 3)
+    with flow.device("meta"):
+        assert (x + np.ones(3, np.float32))[[0]].is_cpu and (np.ones(3, np.float32) * x).is_cpu and x[x > 1].is_cpu
+        assert model(inputs)[0].is_cpu and nn.init.orthogonal_(x.clone()).is_cpu and nn.init.eye_(x.clone()).is_cpu
+        assert nn.init.sparse_(flow.ones(3, 3), 0.5).is_meta and nn.init.dirac_(flow.ones(2, 2, 3)).is_meta
+        assert nn.init.orthogonal_(flow.empty(2, 3)).is_meta
 
 
 def test_a_device_block_in_a_graph():

@@ -787,8 +787,9 @@ REASONS = {  # a reason not to call -> the public names
         Tensor.global_to_global Tensor.to_local""",
     "sparse tensors: tests/core/test_sparse_torch.py": """sparse_coo_tensor spmm sparse.mm sparse.addmm sparse.sum
         sparse.softmax sparse.log_softmax sparse_coo Tensor.to_sparse Tensor.to_sparse_coo Tensor.to_dense
-        Tensor.coalesce Tensor.is_coalesced Tensor.sparse_mask Tensor.sparse_dim Tensor.dense_dim Tensor.indices
-        Tensor.values""",
+        Tensor.to_sparse_csr Tensor.to_sparse_csc Tensor.to_sparse_bsr Tensor.to_sparse_bsc Tensor.crow_indices
+        Tensor.col_indices Tensor.coalesce Tensor.is_coalesced Tensor.sparse_mask Tensor.sparse_dim Tensor.dense_dim
+        Tensor.indices Tensor.values""",
     "PyTorch's warns or needs a window: tests/core/test_stft_torch.py": "stft istft Tensor.stft Tensor.istft",
     "reads or writes what is no tensor": "load load_graph save from_dlpack frombuffer",
     ONEFLOW: """nn.CombinedMarginLoss F.combined_margin_loss F.sparse_softmax_cross_entropy nn.QuickGELU nn.SquareReLU

@@ -12,6 +12,13 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
+from .safe_globals import (
+    add_safe_globals as add_safe_globals,
+    clear_safe_globals as clear_safe_globals,
+    get_safe_globals as get_safe_globals,
+    safe_globals as safe_globals,
+)
+
 # "module.Class" -> function that saves its objects: `deploy` registers graphs and jobs by name, so that neither is
 # imported before a program uses one.
 SAVERS: dict[str, Callable] = {}

@@ -196,8 +196,8 @@ def rebuild(file: Path, arrays: dict, structure: str, trusted: bool) -> Any:
         container.refuse(
             file,
             "it holds whole objects, and loading them runs code that the file names",
-            "flow.load(path, weights_only=False), if you trust the file and its classes can be imported; or save "
-            "model.state_dict(), which any load reads",
+            "flow.load(path, weights_only=False), if you trust the file and its classes can be imported; or for a few "
+            "classes flow.serialization.add_safe_globals([...]); or save model.state_dict(), which any load reads",
             first_object=found,
         )
     except MalformedStructure as error:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import copyreg
 import importlib
 import pickle
-import re
 from types import FunctionType, MethodType
 from typing import Any, NoReturn
 
 from ..core.base.errors import CheckpointError, shown
 from ..core.source_location import fail, here
 from ..nn.module import Module
+from .safe_globals import SAFE_GLOBALS
 
 PUBLIC_HOMES = "minflow", "minflow.nn.functional"  # where functions are found whose own module has them under no name
 REGISTRIES = "_parameters", "_buffers", "_modules"
@@ -84,14 +84,15 @@ def reduced(x: Any, where: str) -> dict[str, Any] | None:
 # ---- loading -----------------------------------------------------------------------------------------------------
 
 
-def class_in(rest: list) -> str:
-    """The class or function that an entry of a file names first, for the error of a load that may not run it."""
-    named = re.search(r"'([\w.]+:[\w.<>]+)'", str(rest).replace(NEW_OBJECT, ""))
-    return named[1] if named else "an object"
-
-
-def resolve_saved(name: str) -> Any:
-    """`resolve` for a name in a file. Raises CheckpointError if this process does not find it."""
+def resolve_saved(name: str, trusted: bool) -> Any:
+    """`resolve` for a name in a file. Raises HoldsObjects unless the file is trusted or the program has declared the
+    class or function safe, and CheckpointError if this process does not find it.
+    """
+    if not trusted and name != NEW_OBJECT:
+        declared = {name_of(x, "a safe global"): x for x in SAFE_GLOBALS}
+        if name not in declared:
+            raise HoldsObjects(name)
+        return declared[name]
     try:
         return resolve(name)
     except (ImportError, AttributeError) as error:

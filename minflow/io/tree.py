@@ -285,13 +285,13 @@ class Reader:
         raise MalformedStructure("a known kind of entry", x)
 
     def object(self, kind: str, rest: list, depth: int) -> Any:
-        """Build an object, or return it if it was built before. Raises HoldsObjects for a file that is not trusted."""
-        if not self.trusted:
-            raise objects.HoldsObjects(objects.class_in(rest))
+        """Build an object, or return it if it was built before. Raises HoldsObjects for a name that is not trusted."""
+        if kind == "global" and isinstance(rest[0], str):
+            return objects.resolve_saved(rest[0], self.trusted)
         if kind == "same" and rest[0] in self.objects:
             return self.objects[rest[0]]
-        if kind in ("global", "bytes"):
-            return objects.resolve_saved(rest[0]) if kind == "global" else bytes.fromhex(rest[0])
+        if kind == "bytes":
+            return bytes.fromhex(rest[0])
         if len(rest) != 2 or not isinstance(rest[1], dict) or set(rest[1]) != objects.PARTS:
             raise MalformedStructure("the parts of an object", rest)
         make, args = [self.decode(rest[1][part], depth + 1) for part in ("make", "args")]

@@ -133,6 +133,21 @@ def test_a_plain_load_builds_nothing(options):
         flow.load(saved(nn.Linear(1, 1)), **options)
 
 
+def test_classes_that_the_program_declares_safe():
+    stream = saved({"args": argparse.Namespace(lr=0.1), "settings": Settings(8, None)})
+    with pytest.raises(CheckpointError, match=r"(?s)first object\s+argparse:Namespace.*add_safe_globals"):
+        flow.load(stream)
+    with flow.serialization.safe_globals([argparse.Namespace, (Settings, "Settings")]):
+        stream.seek(0)
+        assert flow.load(stream) == {"args": argparse.Namespace(lr=0.1), "settings": Settings(8, None)}
+        with pytest.raises(CheckpointError, match=r"first object\s+minflow.nn.modules.linear:Linear"):
+            flow.load(saved([argparse.Namespace(model=nn.Linear(1, 1))]))
+    flow.serialization.add_safe_globals([Settings])
+    assert flow.serialization.get_safe_globals() == [Settings]
+    flow.serialization.clear_safe_globals()
+    assert not flow.serialization.get_safe_globals()
+
+
 def test_a_module_of_another_program(tmp_path):
     program = "import minflow as flow\nclass Net(flow.nn.Linear):\n    pass\n"
     run = [sys.executable, "-c", f"{program}flow.save(Net(2, 1), {str(tmp_path / 'net')!r})"]

@@ -7,11 +7,13 @@ Read next: `core/messages/unsupported.py`, the names that are missing on purpose
 """
 
 from __future__ import annotations
+import __future__
 
 import importlib
 import sys
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any
@@ -153,9 +155,15 @@ class AliasFinder:
             sys.modules[module.__name__] = other = resolve_alias(name)
             if isinstance(other, ModuleType):
                 vars(other).setdefault("__path__", [])  # so that aliases below it reach this finder
+                vars(other).setdefault("__getattr__", partial(raise_missing, other, name))
         else:
             module.__doc__ = f"The names of {', '.join(map(absolute_name, MERGED[name]))}, under an alias."
             add_lazy_names(module, MERGED[name])
+
+
+def raise_missing(module: ModuleType, path: str, name: str) -> Any:
+    """The `__getattr__` of a module under an alias that has none of its own."""
+    raise suggestions.missing_name(f"flow.{path}", name, suggestions.public(vars(module)))
 
 
 class MissingFinder:
@@ -175,6 +183,8 @@ class MissingFinder:
             hint = f"from {above} import {last}: it is not a module"
         except AttributeError as error:
             attribute, hint = None, getattr(error, "hint", "")
+        if isinstance(attribute, __future__._Feature):  # `annotations` in most of our files
+            hint = ""
         if isinstance(attribute, ModuleType):
             return ModuleSpec(name, MissingFinder, is_package=True)  # type: ignore[arg-type]
         inner = above.partition(".")[2]

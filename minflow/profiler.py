@@ -76,8 +76,9 @@ class FunctionEvent:
     name = property(lambda self: self.key, doc="The name of the op or block.")
     cpu_time_total = property(lambda self: (self.end - self.start) / 1e3, doc="Microseconds, with the ops inside.")
     self_cpu_time_total = property(lambda self: (self.end - self.start - self.inner) / 1e3, doc="Without them.")
+    self_cpu_memory_usage = property(lambda self: self.cpu_memory_usage, doc="The same as cpu_memory_usage.")
     cpu_time = property(lambda self: self.cpu_time_total / self.count, doc="Microseconds of one call.")
-    device_time_total = self_device_time_total = cuda_time_total = self_cuda_time_total = device_time = 0.0
+    device_time_total = self_device_time_total = cuda_time_total = self_cuda_time_total = xpu_time_total = 0.0
 
     def add(self, other: FunctionEvent) -> None:
         """Add the times of another event of the same name."""

@@ -24,6 +24,7 @@ from typing import Any, NoReturn, TextIO
 
 from ..core.base.errors import MinflowError, RankError
 from ..core.context import current_context
+from ..core.messages.suggestions import missing_names
 from .places import cores, is_users
 from .processes.board import VARIABLE, hold_pipe
 from .processes.mpiexec import OVERSUBSCRIBE, launcher, library_of, version_of
@@ -302,6 +303,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-__path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`
+__getattr__ = missing_names("flow.distributed.launch", globals())
+del globals()["__dir__"]  # otherwise completion would list imported names
 if __name__ == "__main__":
     sys.exit(main())

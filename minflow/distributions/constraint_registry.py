@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.base.errors import OutOfRangeError
+from ..core.messages.suggestions import missing_names
 from ..core.source_location import fail
 from . import constraints, transforms
 from .constraints import Constraint
@@ -76,4 +77,5 @@ transform_to.register(constraints.independent, lambda c: on_events(c, transform_
 biject_to.register(constraints.simplex, lambda c: transforms.StickBreakingTransform())
 transform_to.register(constraints.simplex, lambda c: transforms.SoftmaxTransform())
 
-__path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`
+__getattr__ = missing_names("flow.distributions.constraint_registry", globals())
+del globals()["__dir__"]  # otherwise completion would list imported names

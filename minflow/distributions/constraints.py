@@ -14,6 +14,7 @@ from ..core import functions as F
 from ..core.base.errors import OutOfRangeError
 from ..core.functions.creation import full
 from ..core.functions.matrices import eigvalsh
+from ..core.messages.suggestions import missing_names
 from ..core.source_location import fail
 from ..core.tensor import Tensor
 
@@ -297,4 +298,5 @@ positive_definite = Events(
     2,
 )
 
-__path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`
+__getattr__ = missing_names("flow.distributions.constraints", globals())
+del globals()["__dir__"]  # otherwise completion would list imported names

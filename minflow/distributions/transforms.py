@@ -13,6 +13,7 @@ from ..core import functions as F
 from ..core.base.errors import ShapeError
 from ..core.functions.activation import softplus
 from ..core.functions.arguments import ensure_tensor
+from ..core.messages.suggestions import missing_names
 from ..core.source_location import fail
 from ..core.spec import finfo
 from ..core.tensor import Tensor
@@ -516,4 +517,5 @@ class CumulativeDistributionTransform(Transform):
         return self.distribution.log_prob(x)
 
 
-__path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`
+__getattr__ = missing_names("flow.distributions.transforms", globals())
+del globals()["__dir__"]  # otherwise completion would list imported names

@@ -10,6 +10,7 @@ from typing import Any, Self
 from ..core.base.errors import GradError, ModuleError, TraceError
 from ..core.functionalize import version_counter_of
 from ..core.functions.creation import as_tensor, empty
+from ..core.messages.suggestions import missing_names
 from ..core.source_location import fail
 from ..core.spec import Device, DType, float16, float32, float64
 from ..core.tensor import Tensor
@@ -103,4 +104,5 @@ class UninitializedBuffer(Uninitialized):
         return self.to(float16)
 
 
-__path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`
+__getattr__ = missing_names("flow.nn.parameter", globals())
+del globals()["__dir__"]  # otherwise completion would list imported names

@@ -14,6 +14,7 @@ from ..core.base.errors import GradError
 from ..core.grad.function import Function
 from ..core.grad.modes import enable_grad
 from ..core.ir import Value, toposort
+from ..core.messages.suggestions import missing_names
 from ..core.mode import MODE
 from ..core.random import get_rng_state, set_rng_state
 from ..core.source_location import fail
@@ -173,4 +174,5 @@ def set_device_states(devices: Any, states: Any, *, device_type: str | None = No
     """Do nothing: the counterpart of get_device_states."""
 
 
-__path__: tuple[str, ...] = ()  # `from this import nothing` gets an error with a hint: `MissingFinder`
+__getattr__ = missing_names("flow.utils.checkpoint", globals())
+del globals()["__dir__"]  # otherwise completion would list imported names

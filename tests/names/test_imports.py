@@ -9,10 +9,12 @@ import json
 import textwrap
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from minflow.core.base.errors import MissingModuleError
+import minflow
+from minflow.core.base.errors import MissingModuleError, MissingNameError
 from tests.names.coverage import kernels, listed
 from tests.processes import python
 
@@ -77,6 +79,21 @@ def test_documented_names_under_compat(library):
     assert done.returncode == 0, done.stderr
     worked, bare = json.loads(done.stdout.splitlines()[-1])
     assert not bare and f"import {library}" in {text[: len(f"import {library}")] for text in worked}
+
+
+def test_documented_attributes():
+    """`torch.jit.save` as well as `from torch.jit import save`."""
+    bare = []
+    for path, names in [row for library in ("torch", "oneflow") for row in modules(f"{library}-modules.tsv")]:
+        for full in (path, *(f"{path}.{name}" for name in names)) if "._" not in path else ():
+            it = minflow
+            try:
+                for part in full.split(".")[1:]:
+                    it = getattr(it, part)
+            except AttributeError as error:
+                if not isinstance(error, MissingNameError) and isinstance(it, ModuleType):
+                    bare.append(f"{full}: {error}")
+    assert not bare
 
 
 def test_an_unknown_name_is_an_import_error():

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...core.base.dtypes import MatmulPrecision
-from ...core.messages.suggestions import missing_names as _missing_names
+from ...core.messages.suggestions import missing_name as _missing_name_error, missing_names as _missing_names
 
 
 class BackendFlags:
@@ -25,6 +25,9 @@ class BackendFlags:
         self.__name__ = f"{__name__.partition('.')[0]}.backends.{name}"
         self.name, self.number, self.initial = name, version, values
         vars(self).update(values)
+
+    def __getattr__(self, name: str) -> Any:
+        raise _missing_name_error(f"flow.backends.{vars(self).get('name')}", name, dir(self))
 
     def is_available(self) -> bool:
         """Return False: minflow does not use this library."""
@@ -98,6 +101,12 @@ class CudaFlags(BackendFlags):
         """Do nothing."""
 
     enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = enable_flash_sdp
+
+    def preferred_linalg_library(self, backend: str | None = None) -> str:
+        """Return "default": LAPACK, whatever the argument."""
+        return "default"
+
+    preferred_blas_library = preferred_linalg_library
 
     def sdp_kernel(
         self,

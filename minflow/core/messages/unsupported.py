@@ -54,7 +54,7 @@ REFUSED: dict[str, str] = {
     **rows("elastic* run", "minflow launch -n 4 program.py starts ranks", "distributed."),
     # OneFlow's own tools
     **rows("F F.*", "flow.nn.functional"), **rows("keras keras.*", "flow.nn.functional.relu and the like"),
-    **rows("advanced framework.attr_util framework.check_point_v2 framework.tensor_str nn.graph.proxy support "
+    **rows("advanced framework.attr_util framework.check_point_v2 framework.tensor_str support "
            "support.* system deprecated asyncs asyncs.* cuda._utils optim.utils nn.utils.parameters_grouping",
            "leave it out: it is a part of OneFlow's own machinery"),
     **rows("autoprof test_utils test_utils.*", "flow.testing and flow.utils.benchmark"),

@@ -22,7 +22,7 @@ from .base.errors import (
     TraceError,
 )
 from .ir import NUMBERS
-from .mode import current
+from .mode import current  # replaced while steps of graphs are in flight: see `in_flight.py`
 from .source_location import IS_MINFLOW_FILE, describe, explain, fail, here, input_names
 from .spec import Device, cpu, iinfo, promote
 
@@ -30,7 +30,7 @@ from .spec import Device, cpu, iinfo, promote
 def apply(op: Any, *inputs, **attrs):
     """Run an op in the current mode. There is no other way to run one."""
     try:
-        return find_mode().run(op, inputs, attrs)
+        return current().run(op, inputs, attrs)
     except OverflowError:
         raise overflow_error(op, inputs) from None
     except MinflowError:
@@ -47,7 +47,6 @@ def apply(op: Any, *inputs, **attrs):
         raise raw_error(op.name, error, {**dict(zip(input_names(op, inputs), inputs)), **attrs}) from error
 
 
-find_mode: Any = current  # replaced only while steps of graphs are in flight: see `in_flight.py`
 RAW_ERRORS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 RAW_KINDS = (
     (MemoryError, OutOfMemoryError),

@@ -19,6 +19,10 @@ class OrderedReads:
     that write it.
     """
 
+    @property
+    def trace(self) -> Any:
+        return current().trace
+
     def run(self, op: Any, inputs: Sequence, attrs: Mapping[str, Any]) -> Any:
         mode = current()
         if mode.trace is None:
@@ -40,7 +44,7 @@ def set_in_flight(step: Any, active: bool) -> None:
             IN_FLIGHT.append(step)
         elif step in IN_FLIGHT:
             IN_FLIGHT.remove(step)
-        dispatch.find_mode = OrderedReads if IN_FLIGHT else current
+        dispatch.current = OrderedReads if IN_FLIGHT else current  # type: ignore[assignment]  # it has `run`, too
 
 
 def wait_for_steps() -> None:

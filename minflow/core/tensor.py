@@ -33,7 +33,7 @@ from .functions.memory_format import Layout, strided, view_in_format
 from .functions.tensor_types import data_or_shape, parse_type, type_of
 from .grad.hooks import Handle, hook_on, post_accumulate_on
 from .host import HostArray, HostScalar, host_array
-from .in_flight import before_read
+from .in_flight import IN_FLIGHT, before_read
 from .ir import LEAF, Source, Value, VersionCounter
 from .messages import printing
 from .messages.no_gradient import record_read
@@ -666,7 +666,8 @@ def note_read(tensor: Tensor, verb: str) -> None:
     """Note a read by the method `verb` in a trace; wait for the steps in flight that write the tensor. Raises
     TraceError for a symbolic tensor.
     """
-    before_read(tensor)
+    if IN_FLIGHT:
+        before_read(tensor)
     if tensor.array is None:
         refuse_symbolic((tensor,))
         raise symbolic_read_error(tensor, verb)

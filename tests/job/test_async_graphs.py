@@ -10,7 +10,7 @@ from builders import LONG, job_of, raised_error, thread, wait
 
 import minflow as flow
 from minflow import nn
-from minflow.core import dispatch, in_flight
+from minflow.core import dispatch, in_flight, mode
 from minflow.job.queue.stream import current_stream
 
 pytestmark = pytest.mark.usefixtures("clean_queue")
@@ -265,9 +265,9 @@ def test_ops_cost_the_same_after_the_steps():
     graph, _ = counting()
     step = graph.submit(ONE)
     step(lambda loss: None)
-    assert dispatch.find_mode is in_flight.OrderedReads or step.finished.opened
+    assert dispatch.current is in_flight.OrderedReads or step.finished.opened
     flow.sync_default_session(LONG)
-    assert in_flight.IN_FLIGHT == [] and dispatch.find_mode is dispatch.current
+    assert in_flight.IN_FLIGHT == [] and dispatch.current is mode.current
 
 
 def test_callback_reads_the_model_and_calls_other_graphs():

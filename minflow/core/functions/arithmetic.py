@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 def scaled(input: Tensor | float, other: Tensor | float, alpha: float) -> Any:
     """Return alpha * other in the promoted dtype of input and other, so that a float alpha does not widen it."""
-    input, other, alpha = as_operand(input), as_operand(other), number_or_symbol(alpha)
+    input, other = as_operand(input), as_operand(other)
+    if alpha.__class__ is int and alpha == 1:
+        return other
+    alpha = number_or_symbol(alpha)
     if alpha.__class__ in NUMBERS and alpha == 1 and alpha is not True:
         return other
     dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])

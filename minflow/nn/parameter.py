@@ -75,6 +75,11 @@ class Uninitialized(Tensor):
         self.__class__ = Parameter if isinstance(self, Parameter) else Tensor  # type: ignore[assignment]  # on purpose
 
 
+def is_lazy(param: Any) -> bool:
+    """True if a parameter or buffer of a lazy layer has no shape yet."""
+    return isinstance(param, Uninitialized)
+
+
 class UninitializedParameter(Uninitialized, Parameter):
     """A Parameter whose shape is set by the first input of its lazy layer."""
 

@@ -285,9 +285,6 @@ def test_hooks_match_pytorch(name):
 # ---- refused ---------------------------------------------------------------------------------------------------------
 
 NAMES = {  # in each mode: there is no such name
-    "register_parametrization": ("nn.utils.parametrize", lambda: nn.utils.parametrize.register_parametrization),
-    "orthogonal": ("nn.utils.parametrizations", lambda: nn.utils.parametrizations.orthogonal),
-    "prune": ("nn.utils.prune", lambda: nn.utils.prune.l1_unstructured),
     "register_module_backward_hook": ("nn.modules.module", lambda: every.register_module_backward_hook),
 }  # fmt: skip
 

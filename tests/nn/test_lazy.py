@@ -45,6 +45,7 @@ def test_loaded_state_sets_the_shape(change):
 
 def test_uninitialized_parameters_are_refused():
     net = model()
+    assert nn.parameter.is_lazy(net[0].weight) and not nn.parameter.is_lazy(flow.ones(1))
     with pytest.raises(flow.MinflowError, match="UninitializedParameter has no shape yet"):
         net[0].weight.shape
 

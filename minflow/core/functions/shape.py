@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -403,8 +404,9 @@ def split(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int =
             what = f"split: the size of a part must be at least 1, got {step}"
             fail(OutOfRangeError, what, "a size of at least 1", x=input)
         parts = [min(step, size - start) for start in range(0, size, step or 1)] or [0]
-    starts = [sum(parts[:k]) for k in range(len(parts))]
-    return tuple([narrow(input, axis, start, n) for start, n in zip(starts, parts)])
+    ends = [0, *itertools.accumulate(parts)]
+    front = (FULL_SLICE,) * axis
+    return tuple([s.getitem(input, index=(*front, (a, b, None))) for a, b in itertools.pairwise(ends)])
 
 
 @accept_axis

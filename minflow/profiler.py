@@ -257,9 +257,11 @@ class profile:
 
         if not self.enabled:
             return
-        mode = self.before = MODE.get()
-        MODE.set(mode.replace(profiler=self))
-        MODE.get().__class__ = profiling_class(type(mode))
+        self.before = MODE.get()
+        kind: Any = type(self.before)
+        mode = self.before.replace(profiler=self)
+        mode.__class__ = profiling_class(kind)
+        MODE.set(mode)
         self.listening = ExitStack()
         self.listening.enter_context(subscribe(GraphRan, self.graph_ran))
         ACTIVE.append(self)

@@ -90,8 +90,9 @@ def gather_nd(params: Tensor, indices: Tensor) -> Tensor:
     """params[indices[..., 0], ..., indices[..., k-1]]: each row of indices `(..., k)` indexes the first k axes. A
     result of argwhere gives as many rows.
     """
-    if getattr(indices, "bound", None) is not None and indices.bound[1] == 0:
-        return bounded(gather_nd(params, cast_to_static_shape(indices)), indices.bound[0])
+    bound = getattr(indices, "bound", None)
+    if bound is not None and bound[1] == 0:
+        return bounded(gather_nd(params, cast_to_static_shape(indices)), bound[0])
     shape = params.spec.shape
     place, k = position("gather_nd", indices, shape)
     return i.take(F.reshape(params, (math.prod(shape[:k]), *shape[k:])), place, axis=0)

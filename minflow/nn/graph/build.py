@@ -260,7 +260,11 @@ class Build:
         self.trace.gathers_again = zero is not None and zero.stage == 3
         for optimizer, _ in graph.optimizers:
             optimizer.prepare()
-        mode = self.trace.replace(grad=MODE.get().grad, watch=self, seed=graph.config.loss_scale / steps)
+        mode = self.trace.replace(
+            grad=MODE.get().grad,
+            watch=self,
+            seed=graph.config.loss_scale / steps if steps > 1 else graph.config.loss_scale,
+        )
         try:
             with using(mode):
                 self.observer.inputs_ready()

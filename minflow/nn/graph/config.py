@@ -55,7 +55,7 @@ class GraphConfig:
         self.static = False
         self.gradients = True
         self.bits = False
-        self.loss_scale = 1.0
+        self.loss_scale: float = 1
         self.zero: Zero | None = None
         self.without_effect: dict[str, tuple] = {}
 

@@ -221,7 +221,7 @@ class RunningGraph(Members, Display):
 
         None: without a factor. A GradScaler, whose factor adapts, has no effect, with a warning.
         """
-        scale = 1.0 if grad_scaler is None else getattr(grad_scaler, "scale_factor", None)
+        scale = 1 if grad_scaler is None else getattr(grad_scaler, "scale_factor", None)
         if scale is not None:
             self._config.change("loss_scale", scale)
         else:

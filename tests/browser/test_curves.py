@@ -376,9 +376,11 @@ def test_buttons_of_a_run(lab, tmp_path):
             ["shot", "stopped"],
             ["eval", LEFT],
             ["eval", "window.jupyterapp.shell.currentWidget.content.widgets[2].model.outputs.toJSON()[0].text"],
+            ["eval", "[...document.querySelectorAll('.jp-OutputArea canvas')].map((c) => c.parentElement.innerText)"],
         ],
     )
-    buttons, paused, still, resumed, pressed, stopped, left, run = report["values"]
+    buttons, paused, still, resumed, pressed, stopped, left, run, words = report["values"]
+    assert len(words) == 2 and all(text.rstrip().endswith("\nstopped") for text in words), "the canvas says so, too"
     print(f"stop to picture: {stopped - pressed:.0f} ms")
     assert [b[:3] for b in buttons if b[0] in ("pause", "stop")] == [["pause", False, False], ["stop", False, False]]
     step = lambda text: float(text.split()[1].replace(",", ""))

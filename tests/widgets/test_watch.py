@@ -246,6 +246,7 @@ def test_buttons_of_a_run(front):
     run.result(60)
     until(lambda: front.left)
     assert curve._note == "stopped" and len(curve.data["loss"][0]) == run.steps < 100_000
+    assert header(curve)["note"] == "stopped" and not header(curve)["problem"]
 
 
 def test_failing_run(front):
@@ -255,6 +256,7 @@ def test_failing_run(front):
         run.result(60)
     assert len(curve.data["loss"][0]) == 2 and len(front.left) == 1
     assert curve._note.startswith(("stopped by JobError", "failed: "))
+    assert header(curve)["note"] == curve._note and header(curve)["problem"]
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError])

@@ -15,7 +15,7 @@ from minflow.views.draw import svg_writer as svg, theme
 from minflow.views.draw.fonts import text_width, truncated, wrap_to_width
 from minflow.views.words import say
 
-from .legend import Row, describe, legend
+from .legend import Row, describe, is_problem, legend
 from .panels import line_series, looks, panel_rows, panels, scale_members, spans_decades
 from .scales import apart, from_zero, isolated, levels, limits, ticks, with_gaps
 from .series import STRIP_WORDS, Series, number
@@ -87,8 +87,7 @@ def draw(
         top += height
     if note:
         foot = wrap_to_width(note, PICTURE_WIDTH - 2 * PLATE_LEFT - 2 * svg.PADDING, FONT_SIZE)
-        by_user = "stopped by the stop button", "stopped after"
-        wrong = note != "stopped" and not note.startswith(by_user)
+        wrong = is_problem(note)
         text_color, fill = (theme.RED_TEXT, theme.PALE_RED) if wrong else (theme.TEXT_COLOR, theme.TEXT_PLATE)
         parts.append(
             svg.label(PLATE_LEFT + svg.PADDING, top + 18, *foot, size=FONT_SIZE, text_color=text_color, fill=fill)

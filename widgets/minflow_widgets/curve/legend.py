@@ -98,6 +98,12 @@ def table_warnings(series: Sequence[Series], members: Sequence[Series]) -> list[
     return words + list(dict.fromkeys(filter(None, [advice(series, s) for s in ill])))
 
 
+def is_problem(note: str) -> bool:
+    """True if the note under a curve reports more than that the user has stopped its run."""
+    by_user = "stopped by the stop button", "stopped after"
+    return note not in ("", "stopped") and not note.startswith(by_user)
+
+
 def describe(series: Sequence[Series], note: str = "") -> str:
     """The curve in words: the last and the best value of each series."""
     last = max((s.steps[-1] for s in series if s.count), default=None)

@@ -7,6 +7,7 @@ function render({ model, el }) {
   const bar = make("div", "display:flex;gap:6px;align-items:center;height:22px;padding:0 14px 0 10px;white-space:nowrap");
   const status = make("span", "flex:1;overflow:hidden;text-overflow:ellipsis");
   const values = make("div", "height:16px;padding-left:10px;overflow:hidden;white-space:nowrap;text-overflow:ellipsis");
+  const note = make("div", "padding:2px 10px"); // of a curve that has ended: why
   const button = (name) => {
     const made = make("button", "font:inherit;color:inherit;background:transparent;border:1px solid;border-radius:3px;padding:1px 8px;cursor:pointer");
     made.type = "button"; made.textContent = name;
@@ -20,7 +21,7 @@ function render({ model, el }) {
   canvas.setAttribute("role", "img"); canvas.tabIndex = 0; values.setAttribute("aria-live", "polite");
   whole.hidden = !document.fullscreenEnabled;
   bar.append(status, pause, stop, all, smoothing, logs, times, whole);
-  box.append(bar, canvas, values);
+  box.append(bar, canvas, values, note);
   el.append(box);
   let greeting = 0, waiting = false, at = null, hint = () => "", areas = [], names = [], scene = null, head = null;
   const hidden = new Set(); // of lines, or of runs, which have a line in several panels
@@ -69,10 +70,12 @@ function render({ model, el }) {
     const strip = (row) => !!head && head.small.includes(row[0]) && head.small.length < titles.length;
     const c = canvas.getContext("2d"), font = "11.5px Helvetica, Arial, sans-serif", theme = themeOf(el);
     c.font = font;
+    note.textContent = head && head.state === "ended" ? head.note : ""; note.hidden = !note.textContent;
+    note.style.color = head && head.problem ? theme.red : "";
     const legends = titles.map((_, i) => legendOf(c, (head && head.legends[i]) || [], width / rows.find((row) => row.includes(i)).length - WORDS - RIGHT));
     const of = (i) => lines.filter((s) => s.panel === i), least = (row) => Math.max(...row.map((i) => tallOf(strip(row), legends[i].length)));
     const needed = rows.reduce((sum, row) => sum + least(row), 0), large = rows.filter((row) => !strip(row)).length;
-    const free = full ? Math.max(0, innerHeight - bar.offsetHeight - values.offsetHeight - needed) : 0;  // the large panels share it
+    const free = full ? Math.max(0, innerHeight - bar.offsetHeight - values.offsetHeight - note.offsetHeight - needed) : 0;  // the large panels share it
     const tall = (row) => least(row) + (strip(row) ? 0 : Math.floor(free / large)), height = needed + large * Math.floor(free / (large || 1));
     canvas.width = width * ratio; canvas.height = height * ratio;
     canvas.style.width = width + "px"; canvas.style.height = height + "px";

@@ -32,7 +32,7 @@ from . import live_curve, previous_run
 from .arguments import as_number, check_name, check_options, panel_words
 from .epochs import Epochs
 from .feed import Feed
-from .legend import describe, latest_step, series_warnings
+from .legend import describe, is_problem, latest_step, series_warnings
 from .panels import encode, line_series, panels
 from .series import Series, number
 
@@ -419,10 +419,12 @@ class LossCurve:
         """The downsampled curve in the binary form of the front end."""
         with self._lock:
             self._take()
-            note = getattr(self.control, "problem", "")
+            note = self._note if self._finished else getattr(self.control, "problem", "")
             state = "ended" if self._finished else getattr(self.control, "state", "running")
             more = {"marks": self.marks(), "note": note, "state": state, "gaps": self._gaps()}
-            if not self._finished:
+            if self._finished:
+                more |= {"problem": is_problem(note)}
+            else:
                 more |= {"controls": not note, "heard": list(self._heard), "sent": round(clock() - self._started, 1)}
             before = [*self._place.before, *self._others]
             return encode(self._averaged(), self._status(), self.panels, before, self._runs(), **more)

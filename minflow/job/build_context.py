@@ -16,13 +16,13 @@ from ..core.source_location import here
 current = BUILDING.get  # the JobBuild, or None outside a job function
 
 
-def building(what: str) -> Any:
+def building(what: str, instead: str = "for eager code there is flow.nn") -> Any:
     """The current build. Raises JobError outside a job function. what: the caller's name, such as
-    "flow.layers.dense".
+    "flow.layers.dense".  instead: the end of the hint.
     """
     build = current()
     if build is None:
-        hint = "call it in a function under @flow.global_function(); for eager code there is flow.nn"
+        hint = f"call it in a function under @flow.global_function(); {instead}"
         raise JobError(f"{what} works only inside a job function", where=here(), hint=hint)
     return build
 

@@ -179,6 +179,12 @@ class Run:
             self.callback(result)
 
 
+def program_name(job: Job | GraphJob | Graph) -> str:
+    """Name of the job function or class of the graph: a cell that runs again makes another graph, with a new number."""
+    graph = job.graph if isinstance(job, GraphJob) else job
+    return type(graph).__name__ if isinstance(graph, Graph) else graph.name
+
+
 def first_array(result: Any) -> HostArray | Tensor | None:
     while isinstance(result, list | tuple | dict):
         if not result:
@@ -253,7 +259,8 @@ def start(
     current_stream().check_can_wait("starting a run")
     cell, again = running_cell()
     for old in current_stream().runs:
-        if not old.done() and old.job.name == job.name and old.cell[0] == cell != "" and old.cell[1] != again:
+        same = program_name(old.job) == program_name(job)
+        if not old.done() and same and old.cell[0] == cell != "" and old.cell[1] != again:
             old.end("its cell runs again")
     called = GraphJob(job) if isinstance(job, Graph) else with_own_session(job) if own_session else job
     run = Run(called, loader, epochs, callback)

@@ -292,6 +292,14 @@ def test_handle():
     assert seen.__self__[0] is step.get()
     error = raised_error(lambda: step + 1, flow.MinflowError, "arithmetic of a step of Train_")
     assert "graph.submit(...).get() waits for it" in error.hint
+    error = raised_error(lambda: step(3), flow.MinflowError, "not callable")
+    assert error.hint.startswith("graph.submit(...)(callback)")
+
+
+def test_watch_of_a_run_names_the_curve():
+    """`flow.watch` is a job's; what draws a run has the same name elsewhere."""
+    error = raised_error(lambda: flow.watch(flow.start(counting()[0], [])), flow.MinflowError, "only inside a job")
+    assert "from minflow_widgets import watch" in error.hint
 
 
 def test_cancelled_step_does_not_run(worker_hold):

@@ -7,6 +7,7 @@ import pytest
 
 import minflow as flow
 import minflow.typing as tp
+from minflow import nn
 
 X = np.ones((4, 3), np.float32)
 
@@ -59,6 +60,29 @@ def test_cell_that_runs_again_ends_its_run(cell, capsys):
     new = endless(train)
     assert old.done() and not new.done()
     assert capsys.readouterr().out == f"The run of train was stopped after {old.steps} steps: its cell runs again.\n"
+
+
+class Train(nn.Graph):
+    def __init__(self):
+        super().__init__()
+        self.model = nn.Linear(3, 2)
+        self.add_optimizer(flow.optim.SGD(self.model.parameters(), lr=0.1))
+
+    def build(self, x):
+        loss = self.model(x).square().mean()
+        loss.backward()
+        return loss
+
+
+def test_cell_that_makes_a_graph_and_runs_again_ends_its_run(cell, capsys):
+    """The new graph of the same class has another name."""
+    old = endless(Train())
+    cell[1] = "2"
+    graph = Train()
+    new = endless(graph)
+    assert old.job.name != graph.name and old.done() and not new.done()
+    line = f"The run of {old.job.name} was stopped after {old.steps} steps: its cell runs again.\n"
+    assert capsys.readouterr().out == line
 
 
 @pytest.mark.parametrize("where", [("one", "1"), ("two", "2"), ("", "")])

@@ -34,7 +34,7 @@ def watch_diff(blob: Any, handler_or_prompt: Callable | str | None = None) -> No
 
 
 def add_watch(what: str, blob: Any, handler: Callable | str | None, gradient: bool) -> None:
-    build = building(what)
+    build = building(what, "for the curve of a graph, a job or a run: from minflow_widgets import watch")
     if not isinstance(blob, Tensor):
         wrong = f"{what}: blob must be a Blob"
         raise JobError(wrong, values={"got": describe(blob)}, where=here(), hint=f"{what}(loss, handler)")

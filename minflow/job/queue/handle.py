@@ -35,13 +35,14 @@ class Handle:
 
     name: str
     writes: Any
+    # the call that made it, as a user writes it
+    call = property(lambda self: f"{self.name}(...)" if self.writes is None else "graph.submit(...)")
 
     def refuse(self, what: str) -> NoReturn:
         what = f"{what} of a step of {self.name}: its call does not wait, and gives a handle, not the result"
-        waits = "-> tp.Numpy in place of tp.Callback makes every call wait"
-        call = f"{self.name}(...)"
+        waits, call = "-> tp.Numpy in place of tp.Callback makes every call wait", self.call
         if self.writes is not None:
-            waits, call = "graph(...) waits", "graph.submit(...)"
+            waits = "graph(...) waits"
         hint = f"{call}(callback) hands the result to callback(result); {call}.get() waits for it; {waits}"
         raise UsedAsArray(what, values={"handle": repr(self)}, where=here(), hint=hint)
 

@@ -106,7 +106,7 @@ class Step(Handle):
         """Call `callback(result)` once, on the worker, after all earlier callbacks."""
         if not callable(callback):
             what = f"the callback of {self.name} is not callable"
-            hint = f"{self.name}(...)(callback) with a function of one argument"
+            hint = f"{self.call}(callback) with a function of one argument"
             raise JobError(what, values={"got": repr(callback)[:60]}, where=here(), hint=hint)
         check_arity(self.name, callback)
         if self.callback is not None:

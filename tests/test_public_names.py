@@ -20,6 +20,7 @@ ANY = {"flow.nn.Identity", "flow.jit.fork", "flow.nn.utils.skip_init", "flow.nn.
          general_hamming hamming hann kaiser nuttall""".split()]}  # fmt: skip
 ANY_METHODS = {"forward", "backward", "apply", "build", "to", "compile", "step", "compare", "compare_eager"}
 ANY_METHODS |= {"rule"}  # of an optimizer: subclasses name what it receives
+ANY_METHODS |= {"submit"}  # of a graph: those of build
 NAMES = {
     f"{room}.{name}": getattr(module, name)
     for room, module in MODULES.items()

@@ -77,7 +77,7 @@ def test_names_for_pickle_and_help(name):
         (lambda x: x.addmm_(1, 2), DTypeError, "Tensor.addmm_: the mat1 must be a tensor, got int"),
         (lambda x: x.cumsum("a"), DTypeError, "dim must be an integer, not str"),
         (lambda x: x.det(1), CallError, "Tensor.det takes no positional arguments, got 1"),
-        (lambda x: x.squeeze_(1, 2), CallError, "Tensor.squeeze_ takes 1 positional argument, got 2"),
+        (lambda x: x.unsqueeze_(1, 2), CallError, "Tensor.unsqueeze_ takes 1 positional argument, got 2"),
     ],
 )
 def test_errors_name_the_method_and_the_line(call, kind, words):

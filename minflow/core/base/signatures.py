@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from types import FunctionType
+from typing import Any
 
 
 def argument_names(function: Callable) -> tuple[str, ...]:
@@ -19,8 +20,8 @@ def argument_names(function: Callable) -> tuple[str, ...]:
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
-def rename(function: FunctionType, qualname: str) -> None:
-    """Rename a function and its code object, whose name debuggers and tracebacks show."""
+def rename(function: Any, qualname: str) -> None:
+    """Rename a Python function and its code object, whose name debuggers and tracebacks show."""
     name = qualname.rpartition(".")[2]
     function.__name__, function.__qualname__ = name, qualname
     function.__code__ = function.__code__.replace(co_name=name, co_qualname=qualname)

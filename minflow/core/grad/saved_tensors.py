@@ -137,7 +137,7 @@ class saved_tensors_hooks(ContextVarScope):
             what = "hooks on saved tensors while a graph is built, in which no tensor is saved: its plan keeps arrays"
             fail(GradError, what, "config.activation_checkpointing, or the hooks around eager code")
         inner = mode.replace(saved_hooks=self.hooks)
-        inner.__class__ = packing_class(type(mode))
+        inner.__class__ = packing_class(mode.__class__)
         return inner
 
 

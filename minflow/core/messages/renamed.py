@@ -93,7 +93,7 @@ NUMPY_ARGUMENTS |= dict.fromkeys(("out", "dtype", "kind", "order", "stable"), ":
 
 # Functions that also take their factors by position, in PyTorch's old order -> the names of the factors:
 # `x.add_(-lr, grad)`, `addcmul(x, 0.5, a, b)`, `addmm(beta, x, alpha, a, b)`.
-OLD_ORDER = dict.fromkeys("add sub subtract rsub".split(), ("alpha",))
+OLD_ORDER: dict[str, tuple[str, ...]] = dict.fromkeys("add sub subtract rsub".split(), ("alpha",))
 OLD_ORDER |= dict.fromkeys("addcmul addcdiv".split(), ("value",))
 OLD_ORDER |= dict.fromkeys("addmm addmv addr addbmm baddbmm".split(), ("beta", "alpha"))
 SEVERAL_AXES = "squeeze squeeze_ broadcast_to count_nonzero hsplit vsplit dsplit".split()  # methods: `x.squeeze(0, 2)`

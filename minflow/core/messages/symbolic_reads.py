@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FrameType
 from typing import Any
 
 from ..base.errors import TraceError
@@ -43,10 +44,11 @@ def argument_read() -> tuple[str, str, Any] | None:
     """(function of minflow, its parameter, the argument) of the outermost call below the program with a symbolic tensor
     of one element, apart from its first argument; None if the program has read a tensor by a method of it.
     """
-    frame, found = frame_at(2), None
+    frame: FrameType | None = frame_at(2)
+    found = None
     while frame is not None and IS_MINFLOW_FILE[(code := frame.f_code).co_filename]:
         for i, name in enumerate(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]):
-            value = frame.f_locals.get(name)
+            value: Any = frame.f_locals.get(name)
             if (i > 0 or code.co_name in NUMBER_HINTS) and hasattr(value, "spec"):
                 if value.array is None and value.spec.size == 1:
                     found = code.co_name, name, value

@@ -796,6 +796,9 @@ class Forwarded:
         """`int64 (n, ndim)`: positions of the nonzero elements; as_tuple: one vector per axis. Raises TraceError in a
         graph."""
 
+    def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+        """`int64 (size, ndim)`: the first `size` rows of nonzero(input), also in a graph; fill_value after the last one."""
+
     def take(self: Tensor, index: Tensor) -> Tensor:
         """Elements of the flattened tensor at integer positions."""
 

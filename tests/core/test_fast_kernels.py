@@ -191,6 +191,13 @@ def test_global_maximum_pool(shape, change):
         np.testing.assert_array_equal(found, right)
 
 
+def test_pool_of_every_other_pixel_is_not_of_the_whole_image():
+    x = np.float32([[[[1, 5, 3]]]])
+    options = {"stride": (1, 3), "padding": (0, 0), "dilation": (1, 2), "ceil_mode": True}
+    for found, right in zip(*both(max_pool2d, x, kernel_size=(1, 3), **options)):
+        np.testing.assert_array_equal(found, right)
+
+
 def test_global_average_pool():
     x = np.random.default_rng(0).standard_normal((3, 5, 20, 25)).astype("f4")
     found, right = both(adaptive_avg_pool2d, x, output_size=(1, 1))

@@ -27,7 +27,8 @@ def _(xp, x, kernel_size, stride, padding, dilation, ceil_mode, out=None):
     y, indices = out
     if not y.size:
         return out
-    if kernel_size == x.shape[2:] and size == (1, 1) and not any(padding) and write_largest_pixel(xp, x, y, indices):
+    whole = kernel_size == x.shape[2:] and size == dilation == (1, 1) and not any(padding)
+    if whole and write_largest_pixel(xp, x, y, indices):
         return out
     width = x.shape[3]
     top = xp.arange(size[0])[:, None] * stride[0] - padding[0]

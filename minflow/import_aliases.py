@@ -34,7 +34,7 @@ ALIASES = {
     **{f"compiler.{name}": f"compat.namespaces.jit:{name}" for name in "compile disable is_compiling reset".split()},
     **{f"compiler.{name}": "compat.namespaces.jit:unused" for name in "allow_in_graph assume_constant_result".split()},
     **{f"compiler.{name}": "compat.namespaces.jit:is_tracing" for name in "is_dynamo_compiling is_exporting".split()},
-    "compiler.cudagraph_mark_step_begin": "compat.namespaces.jit:reset", "vmap": "func:vmap",
+    "compiler.cudagraph_mark_step_begin": "compat.namespaces.jit:reset",
     "random.fork_rng": "compat.namespaces.threads:fork_rng",
     **{name: f"core.functions.storages:{name}" for name in ("TypedStorage", "UntypedStorage")},
     "__config__": "compat.namespaces.config", "xpu": "compat.namespaces.mps",

@@ -28,13 +28,14 @@ GROUPS = {
         "arithmetic and comparing": "core/functions/(elementary|arithmetic) core/ops/(compare|binary) $",
         "functions of a number": "core/functions/(complex|special|activation) core/ops/(elementwise|special|complex) "
         "nn/functional/activation",
-        "over axes": "core/functions/(reduction|quantiles|cumulative|counting|sorting|metrics)",
+        "over axes": "core/functions/(reduction|quantiles|cumulative|counting|sorting|metrics|stft)",
         "shapes and places": "core/functions/(shape|joining|gather|scatter|indexing|repeat)",
-        "matrices": "core/functions/(matrices|linear_algebra|matrix_products|einsum)",
-        "layers as functions": "nn/functional/",
+        "matrices": "core/functions/(matrices|linear_algebra|matrix_products|einsum|sparse)",
+        "in place": "core/in_place_functions",
+        "layers as functions": "nn/functional/ compat/torch_functions",
         "job functions": "job/(?!legacy)",
         "job functions, older names": "job/legacy/",
-        "gradients, ranks": "core/(grad/|autograd|base/placement) distributed/",
+        "gradients, ranks": "core/(grad/|autograd|base/placement) distributed/ func$",
         "dtypes, errors and the rest": "",
     },
     "flow.nn": {

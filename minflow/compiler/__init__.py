@@ -6,3 +6,4 @@ Must not import any platform; kernels are attributes of ops. Read next: `uses.py
 from ..core.messages.suggestions import missing_names as _missing_names
 
 __getattr__ = _missing_names("flow.compiler", globals())
+globals().pop("__dir__")  # whose presence would list this package among the namespaces of `flow`

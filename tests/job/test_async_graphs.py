@@ -134,7 +134,7 @@ def test_bits_of_the_synchronous_call(make, settings, call):
 
 
 def test_bits_of_an_evaluation_between_training_steps():
-    """Of one model, with dropout in train mode and running statistics in eval mode."""
+    """One model, with dropout in train mode and running statistics in eval mode."""
 
     def run(submits):
         flow.manual_seed(4)

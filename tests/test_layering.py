@@ -45,6 +45,7 @@ CORE = [
     "deferred",
     "kernels",
     "infer",
+    "overrides",
     "dispatch",
     "in_flight",
     "scalar",

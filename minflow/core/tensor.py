@@ -536,7 +536,7 @@ class Tensor(
                 fail(DTypeError, what, "x.to(flow.float64), or x.to(other)", argument=x)
             if isinstance(x, Tensor):
                 dtype, device = x.dtype, x.device
-            elif x is Tensor:  # OneFlow's way to the tensor behind a graph's proxy; here it is the tensor itself
+            elif x is None or x is Tensor:  # Tensor: OneFlow's way from a graph's proxy to the tensor, here itself
                 continue
             elif is_dtype(x):
                 dtype = x

@@ -95,10 +95,10 @@ class IndexedContainer(Module):
         del self[index]
         return module
 
-    def repr_rows(self) -> list[tuple[str, str]]:
+    def _repr_rows(self) -> list[tuple[str, str]]:
         """Equal neighbors share one row: `(0-2): 3 x Linear(...)`."""
         rows: list[list] = []
-        for name, text in super().repr_rows():
+        for name, text in super()._repr_rows():
             if rows and rows[-1][1] == text and name.isdigit() and rows[-1][0][0].isdigit():
                 rows[-1][0].append(name)
             else:
@@ -142,15 +142,15 @@ class Sequential(IndexedContainer):
 class UncalledContainer(Module):
     """A container that is never called: the scopes of its entries start with its own name, as in "blocks.0"."""
 
-    def child_name(self, name: str) -> str:
-        return f"{self._name}.{name}" if self._name else name
+    def _child_name(self, name: str) -> str:
+        return f"{self._scope_name}.{name}" if self._scope_name else name
 
-    def rename(self, name: str) -> None:
-        super().rename(name)
+    def _rename_scope(self, name: str) -> None:
+        super()._rename_scope(name)
         with walking("rename", self):
             for key, module in self._modules.items():
                 if module is not None and not is_walked("rename", module):
-                    module.rename(f"{name}.{key}")
+                    module._rename_scope(f"{name}.{key}")
 
 
 class ModuleList(UncalledContainer, IndexedContainer):
@@ -296,7 +296,7 @@ class ParameterList(Module):
 
     __iadd__ = extend
 
-    def repr_rows(self) -> list[tuple[str, str]]:
+    def _repr_rows(self) -> list[tuple[str, str]]:
         return [(str(i), parameter_repr(value)) for i, value in enumerate(self)]
 
 
@@ -312,7 +312,7 @@ class ParameterDict(NamedContainer):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if hasattr(self, key) and key not in self._parameters:
-            self.check_name(key, "_parameters", "parameter")
+            self._check_name(key, "_parameters", "parameter")
         setattr(self, key, as_parameter(value))
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -323,5 +323,5 @@ class ParameterDict(NamedContainer):
         """Add all entries of a dict, ParameterDict, or list of pairs."""
         self._add(parameters)
 
-    def repr_rows(self) -> list[tuple[str, str]]:
+    def _repr_rows(self) -> list[tuple[str, str]]:
         return [(key, parameter_repr(value)) for key, value in self.items()]

@@ -167,7 +167,7 @@ def register_module_full_backward_hook(hook: Callable) -> Handle:
 def hooks_of(module: Any) -> list[tuple[Callable, Any]]:
     """(hook, registration options) of a module and of its own tensors; a graph runs all of them."""
     own = module.__dict__
-    registered = [] if own["_hooks"] is None else own["_hooks"].registered()
+    registered = [] if own["_module_hooks"] is None else own["_module_hooks"].registered()
     tensors = [(n, t) for n, t in (*own["_parameters"].items(), *own["_buffers"].items()) if t is not None]
     return registered + [(hook, (name, kind)) for name, tensor in tensors for hook, kind in functions_on(tensor)]
 
@@ -179,7 +179,7 @@ def without_module(hook: Callable, module: Any, *rest: Any) -> Any:
 
 def call(module: Any, args: tuple, kwargs: dict) -> Any:
     """Call the forward of a module, with its hooks."""
-    own = module.__dict__["_hooks"] or NO_HOOKS
+    own = module.__dict__["_module_hooks"] or NO_HOOKS
     done: set[int] = set()
     output = None
     try:

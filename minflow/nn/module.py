@@ -84,11 +84,11 @@ class HooksOfKind:
         self.kind = kind
 
     def __get__(self, module: Any, cls: type) -> Any:
-        return self if module is None else getattr(module.hooks(), self.kind)
+        return self if module is None else getattr(module._get_hooks(), self.kind)
 
     def __set__(self, module: Any, hooks: Mapping) -> None:
-        setattr(module.hooks(), self.kind, HookDict(hooks))
-        module.hooks().used = True
+        setattr(module._get_hooks(), self.kind, HookDict(hooks))
+        module._get_hooks().used = True
         bump_mutations()
 
 
@@ -121,7 +121,7 @@ class Module(Display):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:
             messages.too_many_arguments(self, args, kwargs)
-        own: dict[str, Any] = dict(_parameters={}, _buffers={}, _modules={}, _hooks=None, _name="")
+        own: dict[str, Any] = dict(_parameters={}, _buffers={}, _modules={}, _module_hooks=None, _scope_name="")
         self.__dict__.update(training=True, _non_persistent_buffers_set=set(), **own)
         if self.call_super_init:
             super().__init__(*args, **kwargs)
@@ -132,7 +132,7 @@ class Module(Display):
         own = self.__dict__
         if "_modules" not in own:
             messages.missing_init(self, "called")
-        mode, name, hooks = MODE.get(), own["_name"], own["_hooks"]
+        mode, name, hooks = MODE.get(), own["_scope_name"], own["_module_hooks"]
         watch = mode.watch
         if watch is None:
             if mode.trace is not None:
@@ -151,7 +151,7 @@ class Module(Display):
             # `f(x)` is a Python-to-Python call; `f(*args)` goes through C: see `recursion_limit.py`
             if hooks is None and not GLOBAL_HOOKS.used and len(args) == 1 and not kwargs:
                 return self.forward(args[0])
-            return self._compute(args, kwargs)
+            return self._run_forward(args, kwargs)
         except TypeError as error:
             messages.check_call(self, args, kwargs, error)
             raise
@@ -161,15 +161,15 @@ class Module(Display):
     def _input_sizes(self) -> list[int] | None:
         """Sizes of its tensors, for an error's card (`diagnosis/shape_suggestions.py`); None for a user's class."""
         own = self.__dict__
-        if not type(self).__module__.startswith("minflow.nn.") or own["_modules"] or own["_hooks"] is not None:
+        if not type(self).__module__.startswith("minflow.nn.") or own["_modules"] or own["_module_hooks"] is not None:
             return None
         tensors = [t for t in (*own["_parameters"].values(), *own["_buffers"].values()) if t is not None]
         sizes, groups = [n for t in tensors for n in t.spec.shape], own.get("groups", 1)
         return [n * groups for n in sizes] + sizes if isinstance(groups, int) and groups > 1 else sizes
 
-    def _compute(self, args: tuple, kwargs: dict) -> Any:
+    def _run_forward(self, args: tuple, kwargs: dict) -> Any:
         """Run forward with its hooks, without entering a scope."""
-        if self.__dict__["_hooks"] is not None or GLOBAL_HOOKS.used:
+        if self.__dict__["_module_hooks"] is not None or GLOBAL_HOOKS.used:
             return call(self, args, kwargs)
         return self.forward(args[0]) if len(args) == 1 and not kwargs else self.forward(*args, **kwargs)
 
@@ -184,16 +184,16 @@ class Module(Display):
         if name in own.get("_computed", ()):  # see `utils/weight_norms.py`
             own["_computed"][name].assign(self, value)
         elif isinstance(value, Parameter):
-            self.check_initialized(name)
-            self.discard(name, keep="_parameters")
+            self._check_initialized(name)
+            self._discard(name, keep="_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Module):
-            self.check_initialized(name)
-            self.discard(name, keep="_modules")
-            self.bind_module(name, value)
+            self._check_initialized(name)
+            self._discard(name, keep="_modules")
+            self._bind_module(name, value)
         elif isinstance(value, Buffer):
-            self.check_initialized(name)
-            self.discard(name, keep="_buffers")
+            self._check_initialized(name)
+            self._discard(name, keep="_buffers")
             self.register_buffer(name, value, value.persistent)
         elif name in own.get("_parameters", ()):
             if value is not None:
@@ -205,10 +205,10 @@ class Module(Display):
             self._modules[name] = None
             bump_mutations()
         elif name in own.get("_buffers", ()):
-            self.bind_buffer(name, value)
+            self._bind_buffer(name, value)
         else:
             if isinstance(value, Tensor):
-                self.check_initialized(name)
+                self._check_initialized(name)
             old = own.get(name, Module)
             if old is not value and not (type(old) is type(value) and isinstance(value, PLAIN_TYPES) and old == value):
                 bump_mutations()
@@ -249,12 +249,12 @@ class Module(Display):
         names = [name for held in ("_parameters", "_buffers", "_modules", "_computed") for name in own.get(held, ())]
         return sorted({*super().__dir__(), *(n for n in names if n.isidentifier())})
 
-    def check_initialized(self, name: str) -> None:
+    def _check_initialized(self, name: str) -> None:
         """Raise an error if `Module.__init__` has not run yet: there are no registries to assign to."""
         if "_modules" not in self.__dict__:
             messages.missing_init(self, f"given the attribute {name!r}")
 
-    def discard(self, name: str, keep: str) -> None:
+    def _discard(self, name: str, keep: str) -> None:
         """Remove `name` from every registry except `keep`."""
         own = self.__dict__
         own.pop(name, None)
@@ -263,7 +263,7 @@ class Module(Display):
                 own[registry].pop(name, None)
         own["_non_persistent_buffers_set"].discard(name)
 
-    def bind_buffer(self, name: str, tensor: Any) -> None:
+    def _bind_buffer(self, name: str, tensor: Any) -> None:
         """Bind a buffer to a tensor (or None); the tensor that it was bound to stays as it is.
 
         A graph that assigns a buffer binds a new tensor to it after each call, with the old distribution.
@@ -283,20 +283,20 @@ class Module(Display):
         self._buffers[name] = tensor
         bump_mutations()
 
-    def child_name(self, name: str) -> str:
+    def _child_name(self, name: str) -> str:
         """Return the part of the scope for the submodule in attribute `name`."""
         return name
 
-    def rename(self, name: str) -> None:
+    def _rename_scope(self, name: str) -> None:
         """Set the name under which its parent holds it."""
-        self.__dict__["_name"] = name
+        self.__dict__["_scope_name"] = name
 
     # ---- registering ------------------------------------------------------------------------------------------------
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a Parameter under `name`; None registers the name without one."""
-        self.check_initialized(name)
-        self.check_name(name, "_parameters", "parameter")
+        self._check_initialized(name)
+        self._check_name(name, "_parameters", "parameter")
         if param is not None and not isinstance(param, Parameter):
             messages.not_a_parameter(self, name, param)
         if REGISTRATION_HOOKS["_parameters"] and param is not None:
@@ -309,34 +309,34 @@ class Module(Display):
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but not trained, such as a running mean. persistent: True if in state_dict."""
-        self.check_initialized(name)
-        self.check_name(name, "_buffers", "buffer")
+        self._check_initialized(name)
+        self._check_name(name, "_buffers", "buffer")
         if REGISTRATION_HOOKS["_buffers"]:
             tensor = registered_value("_buffers", self, name, tensor)
-        self.bind_buffer(name, tensor)
+        self._bind_buffer(name, tensor)
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
         bump_mutations()
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule under `name`, which may be any string without a dot, such as `"0"`."""
-        self.check_initialized(name)
-        self.check_name(name, "_modules", "module")
+        self._check_initialized(name)
+        self._check_name(name, "_modules", "module")
         if module is not None and not isinstance(module, Module):
             messages.not_a_module(self, name, module)
-        self.bind_module(name, module)
+        self._bind_module(name, module)
 
     register_module = add_module
 
-    def bind_module(self, name: str, module: Module | None) -> None:
+    def _bind_module(self, name: str, module: Module | None) -> None:
         """Bind an attribute to a submodule, or to None."""
         if REGISTRATION_HOOKS["_modules"]:
             module = registered_value("_modules", self, name, module)
         self._modules[name] = module
         bump_mutations()
         if module is not None:
-            module.rename(self.child_name(name))
+            module._rename_scope(self._child_name(name))
 
-    def check_name(self, name: str, registry: str, kind: str) -> None:
+    def _check_name(self, name: str, registry: str, kind: str) -> None:
         """Raise a ModuleError if `name` is taken or is not a valid name of a parameter, buffer or module."""
         if not isinstance(name, str) or not name or "." in name:
             what = f"{type(self).__name__}: {name!r} cannot be the name of a {kind}"
@@ -392,7 +392,7 @@ class Module(Display):
         for _, module in self.named_children():
             yield module
 
-    def named_tensors(
+    def _named_tensors(
         self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool
     ) -> Iterator[tuple[str, Tensor]]:
         """Yield the (name, tensor) pairs of a registry, `_parameters` or `_buffers`."""
@@ -410,7 +410,7 @@ class Module(Display):
     ) -> Iterator[tuple[str, Parameter]]:
         """(dotted name, Parameter), a tied one only once. Warns about layers that a Python list or dict hides."""
         count = 0
-        for count, pair in enumerate(self.named_tensors("_parameters", prefix, recurse, remove_duplicate), 1):
+        for count, pair in enumerate(self._named_tensors("_parameters", prefix, recurse, remove_duplicate), 1):
             yield pair  # type: ignore[misc]  # this registry holds Parameters
         if recurse:
             messages.check_hidden_layers(self, count)
@@ -424,7 +424,7 @@ class Module(Display):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """The (name, buffer) pairs of this module and, with `recurse`, of all below it."""
-        return self.named_tensors("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_tensors("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """The buffers of this module and, with `recurse`, of all below it."""
@@ -454,13 +454,13 @@ class Module(Display):
 
     def get_parameter(self, target: str) -> Parameter:
         """The Parameter at a dotted path such as `"features.0.weight"`."""
-        return self.get_tensor(target, "_parameters", "a Parameter")
+        return self._get_tensor(target, "_parameters", "a Parameter")
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer at a dotted path such as `"features.1.running_mean"`."""
-        return self.get_tensor(target, "_buffers", "a buffer")
+        return self._get_tensor(target, "_buffers", "a buffer")
 
-    def get_tensor(self, target: str, registry: str, kind: str) -> Any:
+    def _get_tensor(self, target: str, registry: str, kind: str) -> Any:
         """The parameter or buffer at a path such as `layers.0.weight`."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
@@ -732,20 +732,20 @@ class Module(Display):
     _load_state_dict_pre_hooks = HooksOfKind("load_before")
     _load_state_dict_post_hooks = HooksOfKind("load_after")
 
-    def hooks(self) -> Hooks:
+    def _get_hooks(self) -> Hooks:
         """The hooks of this module, created on first use."""
-        if self.__dict__.get("_hooks") is None:
-            self.check_initialized("hook")
-            self.__dict__["_hooks"] = Hooks()
+        if self.__dict__.get("_module_hooks") is None:
+            self._check_initialized("hook")
+            self.__dict__["_module_hooks"] = Hooks()
             bump_mutations()
-        return self.__dict__["_hooks"]
+        return self.__dict__["_module_hooks"]
 
     def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False) -> Handle:
         """Register `hook(module, args)` before forward; a value that it returns replaces args.
 
         with_kwargs: `hook(module, args, kwargs)`.
         """
-        return self.hooks().add("before", hook, prepend, with_kwargs)
+        return self._get_hooks().add("before", hook, prepend, with_kwargs)
 
     def register_forward_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
@@ -754,11 +754,11 @@ class Module(Display):
 
         always_call: call it even if forward raised an error, with None as the output.
         """
-        return self.hooks().add("after", hook, prepend, with_kwargs, always_call)
+        return self._get_hooks().add("after", hook, prepend, with_kwargs, always_call)
 
     def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> Handle:
         """Register `hook(module, grad_output)` before the module's backward; its return value replaces grad_output."""
-        return self.hooks().add("backward_before", hook, prepend)
+        return self._get_hooks().add("backward_before", hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> Handle:
         """Register `hook(module, grad_input, grad_output)`, called when the gradients of the module's inputs are known.
@@ -766,7 +766,7 @@ class Module(Display):
         A value that it returns replaces grad_input. Both are tuples, with None for an entry that is not a tensor; in
         grad_input a tensor that does not require a gradient has zeros, and all entries are None if none does.
         """
-        return self.hooks().add("backward_after", hook, prepend)
+        return self._get_hooks().add("backward_after", hook, prepend)
 
     def register_backward_hook(self, hook: Callable) -> Handle:
         """The old name of register_full_backward_hook."""
@@ -776,18 +776,18 @@ class Module(Display):
 
     def register_state_dict_pre_hook(self, hook: Callable) -> Handle:
         """Register `hook(module, prefix, keep_vars)` before this module's part of state_dict() is made."""
-        return self.hooks().add("state_before", hook, False)
+        return self._get_hooks().add("state_before", hook, False)
 
     def register_state_dict_post_hook(self, hook: Callable) -> Handle:
         """Register `hook(module, state_dict, prefix, local_metadata)`, called after this module's part of state_dict().
 
         It may change the dict, and must return None.
         """
-        return self.hooks().add("state_after", hook, False)
+        return self._get_hooks().add("state_after", hook, False)
 
     def _register_state_dict_hook(self, hook: Callable) -> Handle:
         """Old form of register_state_dict_post_hook: a dict that the hook returns replaces state_dict's."""
-        return self.hooks().add("state_after", hook, False, True)
+        return self._get_hooks().add("state_after", hook, False, True)
 
     def register_load_state_dict_pre_hook(self, hook: Callable) -> Handle:
         """Register a hook before this module is loaded.
@@ -796,19 +796,19 @@ class Module(Display):
         the dict, a copy with the entries of this module and those below it, and add to the three lists; a string in
         error_msgs makes loading fail.
         """
-        return self.hooks().add("load_before", hook, False)
+        return self._get_hooks().add("load_before", hook, False)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable, with_module: bool = False) -> Handle:
         """The older form of register_load_state_dict_pre_hook; with_module: the hook gets the module first."""
         check_callable(hook, SIGNATURES["load_before"], ModuleError)
-        return self.hooks().add("load_before", hook if with_module else partial(without_module, hook), False)
+        return self._get_hooks().add("load_before", hook if with_module else partial(without_module, hook), False)
 
     def register_load_state_dict_post_hook(self, hook: Callable) -> Handle:
         """Register `hook(module, incompatible_keys)` after this module and those below it were loaded.
 
         It may change the two lists of names before strict checks them, and must return None.
         """
-        return self.hooks().add("load_after", hook, False)
+        return self._get_hooks().add("load_after", hook, False)
 
     # ---- text -------------------------------------------------------------------------------------------------------
 
@@ -820,7 +820,7 @@ class Module(Display):
         """The text between the brackets in the repr of this module."""
         return ", ".join([f"{name}={getattr(self, name)}" for name in self.repr_attributes])
 
-    def repr_rows(self) -> Iterable[tuple[str, str]]:
+    def _repr_rows(self) -> Iterable[tuple[str, str]]:
         """(name, text) of the rows that the repr lists under this module."""
         return [(name, shown(module)) for name, module in self.__dict__.get("_modules", {}).items()]
 
@@ -835,7 +835,7 @@ class Module(Display):
         token = LEVEL.set(level + 1)
         try:
             with walking("repr", self):
-                rows = [f"({clean(name)}): {text}".replace("\n", "\n  ") for name, text in self.repr_rows()]
+                rows = [f"({clean(name)}): {text}".replace("\n", "\n  ") for name, text in self._repr_rows()]
         finally:
             LEVEL.reset(token)
         if not rows and len(lines) <= 1:

@@ -51,7 +51,7 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
             prefix, part, method = stack.pop()
             if method is None:  # its children are done
                 above.discard(id(part))
-                if part._hooks is not None:
+                if part._module_hooks is not None:
                     returned = run_state_hooks(part, entries, prefix)
                     result = returned if part is module and returned is not None else result
                 continue
@@ -64,8 +64,8 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
             above.add(id(part))
             if hasattr(entries, "_metadata"):
                 entries._metadata[prefix[:-1]] = {"version": part._version}
-            if part._hooks is not None:
-                part._hooks.call_all("state_before", part, prefix, keep_vars)
+            if part._module_hooks is not None:
+                part._module_hooks.call_all("state_before", part, prefix, keep_vars)
             stack.append((prefix, part, None))
             part._save_to_state_dict(entries, prefix, keep_vars)
             children = [(name, child) for name, child in part._modules.items() if child is not None]
@@ -76,7 +76,7 @@ def state_of(module: Any, entries: dict, prefix: str, keep_vars: bool, plain: An
 def run_state_hooks(part: Any, entries: dict, prefix: str) -> dict | None:
     """Run the hooks after a module's part of state_dict(). Returns the dict, which old hooks may replace."""
     returned = None
-    for _, hook, replaces, _ in part._hooks.entries("state_after"):
+    for _, hook, replaces, _ in part._module_hooks.entries("state_after"):
         answer = hook(part, returned or entries, prefix, {"version": part._version})
         if replaces:
             returned = answer if answer is not None else returned
@@ -179,7 +179,7 @@ OVERRIDABLE_METHODS = "_load_from_state_dict", "set_extra_state", "get_extra_sta
 def loads_by_parts(module: Any, base: type) -> bool:
     """True if hooks, or overridden methods of a class, take part in loading. base: Module."""
     return any(
-        (part._hooks is not None and (part._hooks.load_before or part._hooks.load_after))
+        (part._module_hooks is not None and (part._module_hooks.load_before or part._module_hooks.load_after))
         or any(getattr(type(part), name) is not getattr(base, name) for name in OVERRIDABLE_METHODS)
         for part in module.modules()
     )
@@ -206,8 +206,8 @@ def load_by_parts(module: Any, state: Mapping[str, Any], strict: bool, assign: b
             part, local, prefix = stack.pop()
             if local is None:  # its children are done
                 above.discard(part)
-                if part._hooks is not None:
-                    part._hooks.call_all("load_after", part, Incompatible(missing, unexpected))
+                if part._module_hooks is not None:
+                    part._module_hooks.call_all("load_after", part, Incompatible(missing, unexpected))
                 continue
             local_metadata = {**metadata.get(prefix[:-1], {}), **({ASSIGN: True} if assign else {})}
             part._load_from_state_dict(local, prefix, local_metadata, True, missing, unexpected, errors)
@@ -237,8 +237,10 @@ def load_own(
     base: Any,
 ) -> None:
     """Module._load_from_state_dict. base: Module."""
-    if part._hooks is not None:
-        part._hooks.call_all("load_before", part, entries, prefix, local_metadata, strict, missing, unexpected, errors)
+    if part._module_hooks is not None:
+        part._module_hooks.call_all(
+            "load_before", part, entries, prefix, local_metadata, strict, missing, unexpected, errors
+        )
     assign, writes, extra = local_metadata.get(ASSIGN, False), [], prefix + EXTRA
     own = {n: t for n, t in (*part._parameters.items(), *part._buffers.items()) if t is not None}
     own = {n: t for n, t in own.items() if n not in part._non_persistent_buffers_set}
@@ -279,8 +281,8 @@ class Snapshot:
 
     def __init__(self, module: Any):
         self.registries = [(part, dict(part._parameters), dict(part._buffers)) for part in module.modules()]
-        self.tensors = dict(module.named_tensors("_parameters", "", True, False))
-        self.tensors |= module.named_tensors("_buffers", "", True, False)
+        self.tensors = dict(module._named_tensors("_parameters", "", True, False))
+        self.tensors |= module._named_tensors("_buffers", "", True, False)
         tensors = [] if MODE.get().trace is not None else [t for t in self.tensors.values() if t.array is not None]
         self.copies = [(t, t.detach().clone()) for t in tensors]
 

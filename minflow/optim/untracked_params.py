@@ -35,7 +35,7 @@ def check_untracked(optimizer: Any) -> None:
     for module in [x for x in gc.get_objects() if issubclass(type(x), Module)]:
         if "_modules" not in module.__dict__:
             continue
-        named = list(module.named_tensors("_parameters", "", True, True))
+        named = list(module._named_tensors("_parameters", "", True, True))
         names = [name for name, p in named if id(p) in untracked]
         if len(names) > best[0] and any(id(p) in mine for _, p in named):
             best = len(names), module, names

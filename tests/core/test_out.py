@@ -74,6 +74,8 @@ def test_factories_take_the_dtype_of_out():
     first = flow.rand(2)
     flow.manual_seed(3)
     assert flow.rand(2, out=flow.zeros(2)).equal(first)  # one draw, not two
+    mask = flow.zeros(3, dtype=flow.bool)
+    assert flow.bernoulli(flow.tensor([0.0, 1.0, 1.0]), out=mask) is mask and mask.tolist() == [False, True, True]
 
 
 test_refused = refusals([

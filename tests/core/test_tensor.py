@@ -77,6 +77,9 @@ def test_layout():
 def test_to():
     x = a()
     assert x.to("cpu") is x and x.to(flow.float32) is x and x.to(flow.float32, copy=True) is not x
+    assert (
+        x.to(None) is x and x.to(None, flow.float32) is x and flow.nn.Linear(1, 1).to(None).bias.dtype is flow.float32
+    )
     for y in (
         x.to(flow.int64),
         x.to(device="cpu", dtype=flow.int64),

@@ -86,6 +86,29 @@ def always_called(lib):
     return log
 
 
+def attributes_of_programs(lib):
+    """Names that programs give to attributes of their own modules."""
+
+    class Net(lib.nn.Module):
+        _name = "net"
+
+        def __init__(self):
+            super().__init__()
+            self.hooks, self.rename, self.discard, self.named_tensors, self._compute = [], 1, 2, 3, 4
+            self.check_name = self.bind_module = self.get_tensor = self.child_name = self._hooks = 5
+            self.layer = lib.nn.Linear(2, 2)
+            self.register_buffer("total", lib.zeros(2))
+            self.hooks.append(self.layer.register_forward_hook(lambda module, args, out: 2 * out))
+
+        def forward(self, x):
+            return self.layer(x) + self.total
+
+    net = Net()
+    with_hook, names = net(batch(lib, 2)), [name for name, _ in net.named_parameters()]
+    net.hooks.pop().remove()
+    return (with_hook - 2 * net(batch(lib, 2))).abs().sum().item(), names, net._name, "hooks" in repr(net)
+
+
 def registration_hooks(lib):
     class Net(lib.nn.Module):
         def __init__(self):
@@ -402,6 +425,7 @@ PROGRAMS = [
     hook_dicts,
     hooks_with_options,
     always_called,
+    attributes_of_programs,
     registration_hooks,
     initialized_mixin,
     positional_state_dict,
@@ -443,3 +467,51 @@ def test_an_optimizer_of_nothing_is_refused(lib):
         with pytest.raises(ValueError, match="optimizer got an empty parameter list"):
             lib.optim.SGD(params, lr=0.1)
     assert len(lib.optim.SGD([{"params": []}], lr=0.1).param_groups) == 1
+
+
+def test_modules_have_no_further_public_names():
+    """A name of ours would be replaced by an attribute of a program with this name, such as `self.hooks = []`."""
+    ours = {name for name in set(dir(flow.nn.Module)) - set(dir(torch.nn.Module)) if name[0] != "_"}
+    assert ours == {"to_global", "to_local", "checked_state", "forward_hint", "repr_attributes"}
+
+
+class Doubled:
+    """Wrapper of a tensor that functions see as twice the tensor; `called` lists the functions."""
+
+    def __init__(self, tensor, lib):
+        self.tensor, self.lib, self.called = tensor, lib, []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.called.append((func, types))
+        if func is self.lib.numel:
+            return NotImplemented
+
+        def inner(x):
+            return 2 * x.tensor if isinstance(x, Doubled) else [inner(y) for y in x] if isinstance(x, list) else x
+
+        return func(*map(inner, args), **{name: inner(x) for name, x in (kwargs or {}).items()})
+
+
+@pytest.mark.parametrize("lib", [flow, torch], ids=["minflow", "torch"])
+def test_torch_function(lib):
+    x, doubled, F = batch(lib, 2, 2), Doubled(lib.ones(2, 2), lib), lib.nn.functional
+    assert lib.sum(doubled, dim=0).tolist() == [4, 4] and lib.cat([doubled, x]).shape == (4, 2)
+    assert doubled.called == [(lib.sum, (Doubled,)), (lib.cat, (Doubled,))]
+    for got, expected in (
+        (x + doubled, x + 2),
+        (x * doubled, x * 2),
+        (x @ doubled, x @ (2 * lib.ones(2, 2))),
+        (x < doubled, x < 2),
+        (lib.exp(doubled), lib.exp(2 * lib.ones(2, 2))),
+        (lib.add(x, other=doubled), x + 2),
+        (x.sub(doubled), x - 2),
+        (F.linear(x, weight=doubled, bias=None), x @ (2 * lib.ones(2, 2))),
+        (F.mse_loss(doubled, x), F.mse_loss(2 * lib.ones(2, 2), x)),
+    ):
+        assert got.tolist() == expected.tolist()
+    functions = [func for func, _ in doubled.called]
+    assert lib.matmul in functions or lib.Tensor.matmul in functions
+    with pytest.raises(TypeError):
+        lib.numel(doubled)
+    with pytest.raises(TypeError):
+        x + object()

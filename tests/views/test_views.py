@@ -110,7 +110,11 @@ def test_summary_changes_nothing_and_shows_the_failing_layer():
     assert re.search(r"3: Linear.*did not finish", table) and "fails here" in table and "float32[6, 3]" in table
     assert all(np.array_equal(before[k], v.numpy()) for k, v in model.state_dict().items())
     assert np.array_equal(state, flow.get_rng_state()) and model.training
-    assert not any(m._hooks and (m._hooks.before or m._hooks.after) for m in model.modules() if m._hooks)
+    assert not any(
+        m._module_hooks and (m._module_hooks.before or m._module_hooks.after)
+        for m in model.modules()
+        if m._module_hooks
+    )
     with pytest.raises(DTypeError, match="type"):
         flow.summary(nn.Linear, (2, 3))
 

@@ -195,7 +195,7 @@ def test_activations_are_the_models_and_leave_it_unchanged():
     assert any("% zeros" in t.get_text() for t in ax.texts)
     assert all(np.array_equal(before[k], v.numpy()) for k, v in net.state_dict().items())
     assert np.array_equal(state, flow.get_rng_state()) and net.training and net[0].training and not net[5].training
-    assert not any(m._hooks and m._hooks.after for m in net.modules() if m._hooks)
+    assert not any(m._module_hooks and m._module_hooks.after for m in net.modules() if m._module_hooks)
     net.eval()
     with flow.no_grad():
         assert np.allclose(outputs_of(net, x)["2"][0], net[2](net[1](net[0](x))).numpy())

@@ -84,7 +84,7 @@ def check_target(name: str, target: Tensor, new: Tensor) -> None:
         what = f"{name}: out= does not record gradients, and an input requires one"
         hint = f"y = {name}(...) without out; or `with flow.no_grad():` around it"
         fail(GradError, what, hint, out=target, result=new)
-    if new.dtype.rank > target.dtype.rank:
+    if new.dtype.rank > target.dtype.rank and name != "flow.bernoulli":  # 0 and 1 fit into every dtype
         what = f"{name}: the result is {new.dtype.name}, which out, {target.dtype.name}, cannot hold"
         hint = f"out=flow.empty({tuple(new.shape)}, dtype=flow.{new.dtype.name})"
         fail(DTypeError, what, hint, out=target, result=new)

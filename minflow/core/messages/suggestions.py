@@ -20,6 +20,7 @@ from ..base.legacy_dispatch import BUILDING, OVERLOADED, find_overload
 from ..base.out import run_into, wants_out
 from ..base.signatures import argument_names, rename
 from ..dispatch import RAW_ERRORS, special_method
+from ..overrides import PUBLIC, call_override
 from ..source_location import here, one_line
 from .renamed import translate_call
 from .unsupported import reason, substitute
@@ -308,6 +309,8 @@ def with_hints(function: FunctionType, qualname: str, module: str = "", method: 
         except Exception as error:
             if not isinstance(error, EXPLAINED_ERRORS) and special_method(error) is None:
                 raise
+            if (result := call_override(wrapper, args, kwargs)) is not NotImplemented:
+                return result
             words = translate(function, qualname.format(type(args[0]).__name__ if args else ""), args, kwargs, error)
             if words is None and not wants_out(qualname, kwargs):
                 if (better := explained(error, wrapper, args, kwargs, qualname, method)) is not error:
@@ -352,6 +355,8 @@ def explained(
 
 def with_public_name(wrapper: Any, qualname: str, module: str) -> Any:
     wrapper.__module__ = module
+    if qualname.startswith("flow."):
+        PUBLIC[qualname.removeprefix("flow.")] = wrapper
     rename(wrapper, qualname.rpartition(".")[2])  # the public name, e.g. concat for cat
     return wrapper
 
@@ -370,6 +375,8 @@ def with_overloads(function: Callable, qualname: str, module: str) -> Callable:
             except Exception as error:
                 if not isinstance(error, EXPLAINED_ERRORS) and special_method(error) is None:
                     raise
+                if (result := call_override(wrapper, args, kwargs)) is not NotImplemented:
+                    return result
                 other = find_overload(qualname, args, kwargs) if kwargs else None  # by a keyword that only it has
                 words = translate(function, qualname, args, kwargs, error) if other is None else None
                 if words is not None and not accepts(function, *words):

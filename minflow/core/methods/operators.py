@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .. import functions as F
+from ..base.errors import MinflowError
 from ..dispatch import apply
 from ..functionalize import apply_inplace, write_result
 from ..host import HostArray, HostScalar
 from ..ir import NUMBERS
 from ..messages.wrong_arguments import safe_hasattr
 from ..ops import compare as c, elementwise as e
+from ..overrides import PUBLIC, run_overridden
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -64,7 +66,10 @@ class Operators:
         return apply(e.remainder, other, self)
 
     def __matmul__(self: Tensor, other: Tensor) -> Tensor:
-        return F.matmul(self, other)
+        try:
+            return F.matmul(self, other)
+        except MinflowError:
+            return run_overridden(PUBLIC["matmul"], (self, other), {})
 
     def __rmatmul__(self: Tensor, other: Tensor) -> Tensor:
         return F.matmul(other, self)

@@ -182,7 +182,7 @@ class Build:
         """Return the path of a module: that of the member of the graph that holds it, else its class name."""
         path = self.paths.get(id(module))
         if path is None:
-            base = path = module.__dict__["_name"] or type(module).__name__
+            base = path = module.__dict__["_scope_name"] or type(module).__name__
             while path in self.taken:
                 path = f"{base}_{next(self.numbers[base])}"
             for inner, child in module.named_modules():
@@ -194,7 +194,7 @@ class Build:
     def call(self, module: Module, path: str, args: tuple, kwargs: dict) -> Any:
         """Run a module's forward, and record the call."""
         if self.recomputing:
-            return module._compute(args, kwargs)
+            return module._run_forward(args, kwargs)
         args, kwargs = on_stage(module, args, kwargs)
         input_values = self.values_of((args, kwargs))
         call = ModuleCall(path, module, args, kwargs, len(self.trace.graph.nodes), input_values=input_values)
@@ -204,10 +204,10 @@ class Build:
         try:
             if module.__dict__.get("_checkpointing") and MODE.get().grad:
                 call.output = run_checkpointed(self, module, args, kwargs)
-            elif module.__dict__["_hooks"] is None and not GLOBAL_HOOKS.used and len(args) == 1 and not kwargs:
+            elif module.__dict__["_module_hooks"] is None and not GLOBAL_HOOKS.used and len(args) == 1 and not kwargs:
                 call.output = module.forward(args[0])  # one frame less than `compute`: see `../recursion_limit.py`
             else:
-                call.output = module._compute(args, kwargs)
+                call.output = module._run_forward(args, kwargs)
         except BaseException as error:
             if self.failed is None:
                 self.failed, call.error = call, error

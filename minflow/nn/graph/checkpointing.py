@@ -42,7 +42,7 @@ class CheckpointedCall:
 
     def compute(self, tensors: list) -> list[Tensor]:
         args, kwargs = unflatten(self.tree, tensors)
-        output = self.module._compute(args, kwargs)
+        output = self.module._run_forward(args, kwargs)
         self.out_tree, outputs = flatten(output, lambda path, leaf: Leaf(leaf))
         return outputs
 

@@ -32,8 +32,8 @@ EXCLUDED_ATTRIBUTES = (
     "_buffers",
     "_modules",
     "_non_persistent_buffers_set",
-    "_hooks",
-    "_name",
+    "_module_hooks",
+    "_scope_name",
     SITE_ATTRIBUTE,
 )
 

@@ -29,8 +29,8 @@ REGISTRIES = ("_parameters", "_buffers", "_modules")
 INTERNAL_ATTRIBUTES = {
     *REGISTRIES,
     "_non_persistent_buffers_set",
-    "_hooks",
-    "_name",
+    "_module_hooks",
+    "_scope_name",
     "_checkpointing",
     "_stage",
     "_stage_placement",

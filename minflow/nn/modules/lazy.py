@@ -51,7 +51,7 @@ class Lazy(Module):
                     old = registry[name]
                     registry[name] = kind(device=old.device, dtype=old.dtype)
         setattr(self, self.size, 0)
-        self.__dict__["_by_state"] = self.hooks().add("load_before", from_state, False)
+        self.__dict__["_by_state"] = self._get_hooks().add("load_before", from_state, False)
 
     def uninitialized_names(self) -> list[str]:
         """Return the names of parameters and buffers that have no shape yet."""

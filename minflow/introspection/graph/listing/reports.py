@@ -261,7 +261,7 @@ def tree_row(path: str, module: Any, depth: int, calls: list, ran: bool, reached
     first = calls[0] if calls else None
     ins = specs_of([*first.args, *first.kwargs.values()]) if first else ()
     outs = specs_of(first.output) if first else ()
-    params = sum({id(p): p.numel() for _, p in module.named_tensors("_parameters", "", True, True)}.values())
+    params = sum({id(p): p.numel() for _, p in module._named_tensors("_parameters", "", True, True)}.values())
     text, count = extra_text(module), len(calls) if ran else None
     return TreeRow(path, depth, type(module).__name__, text, ins, outs, params, count, tuple(badges))
 

@@ -78,6 +78,7 @@ CORE = [
     "grad.functional",
     "grad.saved_tensors",
     "grad.replay",
+    "grad.composites",
     "eager",
     "trace",
 ]

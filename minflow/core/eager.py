@@ -23,19 +23,21 @@ from .functionalize import (
     new_alias,
     refresh,
     refuse_outdated_view,
+    save,
     version_counter_of,
     write_into,
 )
 from .functions.creation import as_tensor
 from .functions.sparse import as_sparse
+from .grad.composites import run_composite
 from .grad.replay import Log, Recorder, replay
 from .host import HostArray, HostScalar, host_array
 from .host.float_warnings import silent
 from .infer import GLOBAL, INFER_CACHE_LIMIT, check_memory, infer
-from .ir import NUMBERS, InnerTape, Node, Source, Value, VersionCounter, new_value, where_text
+from .ir import NUMBERS, Node, Source, Value, VersionCounter, new_value, where_text
 from .kernels import CALLS, DECOMPOSED, ON_CHANGE, launch, launch_all
 from .memory import MIN_CHECKED_BYTES
-from .mode import DEFAULT, MODE, Mode, using
+from .mode import DEFAULT, Mode, using
 from .op import Op
 from .ops.global_tensors import boxed_like
 from .ops.shape import reshape, run_in_dtype, view_write
@@ -47,16 +49,6 @@ from .tensor import Tensor, blank, new_tensor
 REAL_NUMBERS = NUMBERS - {complex}  # types of literals that leave the dtype of a floating tensor unchanged
 VIEW_CACHE: dict = {}  # (view op, spec, attr) -> (output spec, specialized kernel, entry of the view path); bounded
 ON_CHANGE.append(VIEW_CACHE.clear)
-
-
-def save(x) -> tuple | None:
-    """The saved form of a tensor, (array, version counter, version now); None for a number."""
-    if not isinstance(x, Tensor):
-        return None
-    counter = x.version_counter
-    if counter is None:
-        counter = version_counter_of(x)
-    return x.array, counter, counter.version
 
 
 def read_inputs(mode: Eager, op: Op, inputs):
@@ -178,29 +170,7 @@ class Eager(Mode):
             return self.on_ranks(op, inputs, attrs, specs, needs)
         if dtype is not None:
             return run_in_dtype(self, op, inputs, attrs, dtype, specs)
-        return self.decomposed(op, inputs, values, attrs, specs, needs)
-
-    def decomposed(self, op: Op, inputs, values, attrs, specs, needs):
-        """Run a composite op as its decomposition. It is one Node, which saves the tape of the decomposition."""
-        refuse_symbolic(inputs)
-        needs = needs & op.differentiable if self.grad else 0
-        place = (self.place or caller(5)) if needs else None
-        try:
-            scope = f"{self.scope}/{op.name}"
-            MODE.set(self.replace(scope=scope, place=place, low=None))  # autocast has cast the inputs
-            outs = run_decomposition(op, inputs, attrs)
-        finally:
-            MODE.set(self)
-        if needs:
-            tape = InnerTape(
-                [out.value if out.needs else None for out in outs], [save(inputs[i]) for i in op.saves[needs]]
-            )
-            node = Node(op, values, attrs, specs, needs, tape, self.scope, place)
-            outs = [new_tensor(out.array, out.spec) for out in outs]
-            for i, value in enumerate(tape.outputs):
-                if value is not None:
-                    outs[i].value, outs[i].needs = new_value(Value, (node, i, outs[i].spec)), True
-        return outs if op.many else outs[0]
+        return run_composite(self, op, inputs, values, attrs, specs, needs)
 
     def on_ranks(self, op: Op, inputs, attrs, call, needs):
         """Run an op on global tensors."""

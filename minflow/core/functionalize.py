@@ -53,6 +53,14 @@ def version_counter_of(tensor) -> VersionCounter:
     return tensor.version_counter
 
 
+def save(x) -> tuple | None:
+    """The saved form of a tensor, (array, version counter, version now); None for a number."""
+    if x.__class__ in NUMBERS:
+        return None
+    counter = x.version_counter or version_counter_of(x)
+    return x.array, counter, counter.version
+
+
 def writes_of(tensor) -> int:
     """Number of writes to the storage since its counter was made, including those through `x.data`."""
     if tensor.version_counter is None:

@@ -189,20 +189,35 @@ class FreedMarker(NamedTuple):
     where: Where | None
 
 
-class InnerTape(NamedTuple):
+class InnerTape:
     """The value of Node.saved of a composite op that ran as its decomposition.
 
     outputs: the Value of each result on the tape of the decomposition, which begins at the inputs of the node; None if
-    it needs no gradient.  saved: the saved form of the inputs that a gradient reads, for second derivatives.
+    it needs no gradient. May be given as a function, called when they are first read.
+    saved: the saved form of the inputs that a gradient reads, for second derivatives.
+    entries: None, or what all nodes of the tape have saved, in order.
     """
 
-    outputs: list[Value | None]
-    saved: Any
+    __slots__ = ("found", "saved", "entries")
+
+    def __init__(self, outputs: Any, saved: Any, entries: list[tuple] | None = None):
+        self.found, self.saved, self.entries = outputs, saved, entries
+
+    @property
+    def outputs(self) -> list[Value | None]:
+        if self.found.__class__ is not list:
+            self.found = self.found()
+        return self.found
 
 
 def inner_nodes(node: Node) -> list[Node]:
     """The nodes of the decomposition of a node on the tape, inputs before users."""
-    return toposort([x.node for x in node.saved.outputs if x is not None], stop=set(values_among(node.inputs)))
+    return nodes_between(node.inputs, node.saved)
+
+
+def nodes_between(inputs: Iterable, tape: InnerTape) -> list[Node]:
+    """The nodes from the inputs of a composite op to its results, inputs before users."""
+    return toposort([x.node for x in tape.outputs if x is not None], stop=set(values_among(inputs)))
 
 
 def values_among(inputs: Iterable) -> list[Value]:

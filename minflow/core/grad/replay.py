@@ -101,6 +101,8 @@ def saved_entries(node: Node) -> list[tuple] | None:
     """(array, version counter, version) of each array that a node has saved; those of the decomposition of a composite
     op. None if a hook has packed them, or if the op contains another composite op.
     """
+    if node.saved.__class__ is InnerTape and node.saved.entries is not None:
+        return node.saved.entries
     nodes = inner_nodes(node) if node.saved.__class__ is InnerTape else [node]
     entries: list[tuple] = []
     for each in nodes:

@@ -576,7 +576,7 @@ class Module(Display):
         if args and isinstance(args[0], type):
             return self if issubclass(Module, args[0]) else args[0](self)
         dtypes = [x for x in (*args, kwargs.get("dtype")) if isinstance(x, DType)]
-        if dtypes and not dtypes[0].floating:
+        if dtypes and not (dtypes[0].floating or dtypes[0].is_complex):
             what = f"a module's parameters are floating; to({dtypes[0].name}) would make them integers"
             fail(ModuleError, what, "model.to(flow.float64), or x.long() for the labels")
         rest = [x for x in args if not isinstance(x, DType)]

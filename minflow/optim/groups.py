@@ -120,8 +120,8 @@ def group_members(passed: Any, owner: str) -> tuple[list[Tensor], list[str] | No
         if not p.is_leaf:
             what = f"{owner}: parameter {i} was computed from others, so backward leaves no gradient in it"
             fail(OptimError, what, "give what it was computed from, or p.detach().requires_grad_()", parameter=p)
-        if not p.spec.floating:
-            what = f"{owner}: parameter {i} is {p.dtype.name}, and only floating tensors can be trained"
+        if not (p.spec.floating or p.spec.dtype.is_complex):
+            what = f"{owner}: parameter {i} is {p.dtype.name}, and only floating and complex tensors can be trained"
             fail(OptimError, what, "p.float()", parameter=p)
     return tensors, [e[0] for e in entries] if named else None
 

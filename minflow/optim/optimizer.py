@@ -28,6 +28,7 @@ from ..core.host.float_warnings import silent
 from ..core.messages.training_warnings import check_gradients, check_state, defer_gradient_check
 from ..core.mode import MODE, bump_mutations, mutation_counter, using
 from ..core.op import Op
+from ..core.ops.complex import view_as_real
 from ..core.sharding import local_spec
 from ..core.source_location import NOTICES, describe, fail, warn
 from ..core.spec import Device, Spec, cpu, float32
@@ -373,9 +374,11 @@ class Optimizer:
                         if not self.steps & 3:
                             elsewhere.setdefault(g.spec.device, []).append((p, g))
                     elif looked and (g.spec.size <= LARGE_GRADIENT or not self.steps & 3):
-                        total += float(vdot(g.array, g.array))
+                        total += float(abs(vdot(g.array, g.array)))
                     state = self.state_of(p, group) if names else {}
                     held = [state[name] for name in names]
+                    if p.spec.dtype.is_complex:  # a rule updates the two parts as numbers of their own
+                        p, g, *held = [view_as_real(t) if t.spec.dtype.is_complex else t for t in (p, g, *held)]
                     if g.spec.device is cpu or mode.trace is not None:
                         mode.update(op, [p, *held], [p, g, *held, lr], attrs)
                     else:
@@ -469,8 +472,8 @@ class Optimizer:
         for name in self.state_names(group):
             if name not in state:
                 spec = Spec((), float32) if name in self.scalar_states else p.spec  # rules read numbers on the host
-                part = local_spec(spec, current_context().rank)
-                state[name] = Tensor(full(part, self.initial_value(name, group)), spec)
+                part, value = local_spec(spec, current_context().rank), self.initial_value(name, group)
+                state[name] = Tensor(full(part, complex(value, value) if spec.dtype.is_complex else value), spec)
                 bump_mutations()
         return state
 

@@ -240,3 +240,75 @@ def test_hermitian_transforms_of_several_axes():
 def test_every_op_declares_its_complex_support():
     assert {op.domain for op in OPS.values()} == {"real", "holomorphic", "complex"}
     assert all(op.domain != "real" and op.dtype_agnostic for op in OPS.values() if op.is_view)
+
+
+def test_uniform_numbers_have_two_uniform_parts():
+    flow.manual_seed(0)
+    for x in (flow.rand(4000, dtype=flow.complex64), flow.zeros(4000, dtype=flow.complex128).uniform_(0, 1)):
+        assert x.is_complex()
+        for part in (x.real.numpy(), x.imag.numpy()):
+            assert part.min() >= 0 and part.max() < 1
+            np.testing.assert_allclose([part.mean(), part.var()], [1 / 2, 1 / 12], rtol=0.05)
+        assert abs(np.corrcoef(x.real.numpy(), x.imag.numpy())[0, 1]) < 0.05
+
+
+def test_variance_is_that_of_both_parts():
+    x = flow.tensor([[1 + 2j, 3 - 1j, 0.5j], [2 + 0j, 1j, 1 + 1j]], dtype=flow.complex128)
+    np.testing.assert_allclose(x.var(1).numpy(), x.numpy().var(1, ddof=1))
+    np.testing.assert_allclose(x.std(unbiased=False).numpy(), x.numpy().std())
+
+
+def test_training_of_complex_parameters_in_eager_code_and_in_a_graph():
+    """Fit a complex matrix, as Fourier neural operators do."""
+
+    class Product(flow.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = flow.nn.Parameter(flow.ones(2, 3, dtype=flow.complex64))
+
+        def forward(self, x):
+            return (self.weight @ x - 1j).abs().square().sum()
+
+    class Step(flow.nn.Graph):
+        def __init__(self, model, optimizer):
+            super().__init__()
+            self.model = model
+            self.add_optimizer(optimizer)
+
+        def build(self, x):
+            loss = self.model(x)
+            loss.backward()
+            return loss
+
+    x = flow.tensor([1 + 1j, 2, 3j], dtype=flow.complex64)
+    models = [Product(), Product()]
+    eager, compiled = [flow.optim.Adam(m.parameters(), lr=0.05) for m in models]
+    step = Step(models[1], compiled)
+    for _ in range(60):
+        eager.zero_grad()
+        loss = models[0](x)
+        loss.backward()
+        flow.nn.utils.clip_grad_norm_(models[0].parameters(), 1e6)
+        eager.step()
+        assert step(x).item() == loss.item()
+    assert loss.item() < 0.1 < Product()(x).item()
+    np.testing.assert_array_equal(*[m.weight.detach().numpy() for m in models])
+
+
+def test_gradients_are_clipped_by_their_absolute_values():
+    p = flow.zeros(2, dtype=flow.complex128, requires_grad=True)
+    p.grad = flow.tensor([3 + 4j, 12j], dtype=flow.complex128)
+    for order, total in ((2.0, 13.0), (1.0, 17.0), (float("inf"), 12.0)):
+        assert flow.nn.utils.get_total_norm([p.grad], order).item() == pytest.approx(total)
+    flow.nn.utils.clip_grad_norm_(p, 1.3)
+    np.testing.assert_allclose(p.grad.numpy(), [0.3 + 0.4j, 1.2j], rtol=1e-6)
+    flow.nn.utils.clip_grad_value_(p, 0.35)
+    np.testing.assert_allclose(p.grad.numpy(), [0.3 + 0.35j, 0.35j], rtol=1e-6)
+
+
+def test_layers_with_complex_weights():
+    layer = flow.nn.Linear(3, 2, dtype=flow.complex64)
+    assert layer.weight.imag.abs().sum() > 0
+    assert flow.nn.Linear(3, 2).to(flow.complex64)(flow.ones(3, dtype=flow.complex64)).dtype is flow.complex64
+    with pytest.raises(flow.ModuleError, match="int64"):
+        layer.to(flow.int64)

@@ -58,7 +58,9 @@ def uniform(
     generator: Generator | None = None,
     place: Place = None,
 ) -> Tensor:
-    """Uniform random values in [low, high). place: see `drawn`."""
+    """Uniform random values in [low, high), both parts of a complex number. place: see `drawn`."""
+    if dtype.is_complex:
+        return c.complex(*[uniform(shape, low, high, dtype.to_real(), generator, place) for _ in range(2)])
     low, high = float(low), float(high)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         what = f"uniform: low and high must be finite and in order, got [{low}, {high})"

@@ -171,10 +171,13 @@ def var(
 ) -> Tensor:
     """The variance over `dim`: squared distances to the mean, summed and divided by n - 1 (by n if not unbiased).
 
-    correction: subtracted from n, in place of `unbiased`.
+    correction: subtracted from n, in place of `unbiased`. That of complex numbers is the sum over both parts.
     """
     if dim.__class__ is bool:  # var(input, False) is var(input, unbiased=False)
         dim, unbiased = None, bool(dim)
+    if input.spec.dtype.is_complex:
+        real, imag = [var(part, dim, unbiased, keepdim, correction=correction) for part in (input.real, input.imag)]
+        return real + imag
     if not input.spec.dtype.floating:
         fail(DTypeError, f"var: the input must be floating, got {input.spec.dtype.name}", "input.float()", input=input)
     correction = (1 if unbiased else 0) if correction is None else correction

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ...core.base.dtypes import HALF_DTYPES
 from ...core.base.errors import NonFiniteError
-from ...core.functions import norm, stack
+from ...core.functions import norm, stack, view_as_real
 from ...core.functions.creation import tensor
 from ...core.grad.modes import no_grad
 from ...core.source_location import fail, warn
@@ -18,6 +18,11 @@ from ...core.spec import float32
 from ...core.tensor import Tensor
 
 EPSILON = 1e-6  # keeps the quotient finite if all gradients are zero
+
+
+def as_real(x: Tensor) -> Tensor:
+    """x, or if it is complex a view of its two parts."""
+    return view_as_real(x) if x.spec.dtype.is_complex else x
 
 
 def gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
@@ -38,7 +43,7 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
         if order == math.inf:
             total = stack([t.abs().max() for t in tensors]).max()
         elif order == 2.0:
-            total = stack([(t * t).sum() for t in tensors]).sum().sqrt()
+            total = stack([(t * t).sum() for t in map(as_real, tensors)]).sum().sqrt()
         else:
             total = norm(stack([norm(t, order) for t in tensors]), order)
         total = total if half is None else total.to(half)
@@ -71,7 +76,7 @@ def scale(grads: list[Tensor], max_norm: float, total: Tensor) -> None:
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
     """Clamp every element of the gradients to [-clip_value, clip_value]."""
     with no_grad():
-        for g in gradients(parameters):
+        for g in map(as_real, gradients(parameters)):
             g.clamp_(-float(clip_value), float(clip_value))
 
 

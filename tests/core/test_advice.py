@@ -126,14 +126,13 @@ def test_number_instead_of_a_tensor_is_named(call, argument):
     [
         lambda x, n: x * n.item(),
         lambda x, n: x * float(n),
-        lambda x, n: flow.full((2, 3), n),
     ],
 )
 def test_number_in_a_graph_is_suggested_as_a_tensor(function):
     x, n = flow.ones(2, 3), flow.tensor(3)
-    with pytest.raises(flow.TraceError, match=r"as in x \* n; n.expand\(2, 3\).*flow.stack\(\[n, m\]\)"):
+    with pytest.raises(flow.TraceError, match=r"as in x \* n, flow.full\(\(2, 3\), n\) or flow.stack\(\[n, m\]\)"):
         Predict(function)(x, n)
-    for works in (lambda x, n: x * n, lambda x, n: n.expand(2, 3), lambda x, n: flow.stack([n, n])):
+    for works in (lambda x, n: x * n, lambda x, n: flow.full((2, 3), n), lambda x, n: flow.stack([n, n])):
         assert (Predict(works)(x, n) == 3).all()
 
 

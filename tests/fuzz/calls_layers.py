@@ -227,6 +227,11 @@ LAYERS = {
         d.some(init="0.25 -1.0"),
         d.floats(d.one((2, 2), (3, 2, 2), (2,), (2, 3))),
     ),
+    "AdaptiveLogSoftmaxWithLoss": lambda d: (
+        ["4", "6", d.of("[2] [1, 3] [2, 4]")],
+        d.some(div_value="2.0 1.0", head_bias="True False"),
+        f"{d.floats((3, 4))}, {d.labels((3,), 6)}",
+    ),
     "Softmax2d": lambda d: ([], {}, d.floats(d.one((2, 2, 2, 2), (2, 2, 3), (2, 3)))),
     "Bilinear": lambda d: (
         ["3", "2", "2"],

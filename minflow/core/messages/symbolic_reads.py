@@ -12,8 +12,8 @@ READ_HINTS = {  # reader -> hint of the error for reading the elements of a symb
     "bool": "flow.where(cond, a, b) takes the place of if",
     "index": "a Python int that is known before the call, such as x.shape[0]; x.gather and x.index_select take tensors",
     "tensor": "flow.stack([...]) makes a tensor of tensors",
-    "item": "compute with the tensor itself, as in x * n; n.expand(2, 3) in place of full, flow.stack([n, m]) for "
-    "several numbers; to look at it, return it from build",
+    "item": "compute with the tensor itself, as in x * n, flow.full((2, 3), n) or flow.stack([n, m]); to look at it, "
+    "return it from build",
 }
 NUMBER_HINT = (
     "a Python number that is known before the call, such as an attribute of the graph: another one gives another plan"

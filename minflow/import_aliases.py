@@ -106,6 +106,7 @@ NAME_ALIASES = {
     "_MaxUnpoolNd": "nn.modules.adaptive_pooling.MaxUnpool", "_DropoutNd": "nn.modules.dropout.Dropout",
     "_ConstantPadNd": "nn.modules.padding.ConstantPad", "_LazyNormBase": "nn.modules.lazy.LazyNorm",
     "_Loss": "nn.modules.loss.Loss", "_WeightedLoss": "nn.modules.loss.WeightedLoss",
+    **{name: f"nn.utils.convert.{name}" for name in ("_flatten_dense_tensors", "_unflatten_dense_tensors")},
     **{name: f"nn.modules.utils.{name}" for name in "_ntuple _single _pair _triple _quadruple".split()},
 }  # fmt: skip
 

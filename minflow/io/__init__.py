@@ -22,6 +22,8 @@ from .safe_globals import (
 # "module.Class" -> function that saves its objects: `deploy` registers graphs and jobs by name, so that neither is
 # imported before a program uses one.
 SAVERS: dict[str, Callable] = {}
+# The version of pickle that programs pass as pickle_protocol, which is accepted: no file is pickled.
+DEFAULT_PROTOCOL = 2
 
 
 def save(

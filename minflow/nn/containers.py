@@ -35,7 +35,7 @@ class IndexedContainer(Module):
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def key(self, index: int) -> str:
+    def _key(self, index: int) -> str:
         """The name of the entry at `index`, which may be negative."""
         position, size = operator.index(index), len(self)
         if not -size <= position < size:
@@ -45,28 +45,28 @@ class IndexedContainer(Module):
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return self.sub_container(list(self._modules.items())[index])
-        return self._modules[self.key(index)]
+            return self._sub_container(list(self._modules.items())[index])
+        return self._modules[self._key(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
         if not isinstance(module, Module):
-            self.add_module(self.key(index), module)
-        setattr(self, self.key(index), module)
+            self.add_module(self._key(index), module)
+        setattr(self, self._key(index), module)
 
     def __delitem__(self, index: int | slice) -> None:
-        keys = list(self._modules)[index] if isinstance(index, slice) else [self.key(index)]
+        keys = list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]
         for key in keys:
             delattr(self, key)
-        self.renumber(list(self._modules.values()))
+        self._renumber(list(self._modules.values()))
 
-    def renumber(self, modules: list[Module]) -> None:
+    def _renumber(self, modules: list[Module]) -> None:
         """Replace the modules by these, under the names "0", "1", ..."""
         for key in list(self._modules):
             delattr(self, key)
         for i, module in enumerate(modules):
             self.add_module(str(i), module)
 
-    def sub_container(self, items: list[tuple[str, Module]]) -> Any:
+    def _sub_container(self, items: list[tuple[str, Module]]) -> Any:
         """Make a container of the same class with some of the modules."""
         kind: Any = type(self)
         return kind([module for _, module in items])
@@ -86,7 +86,7 @@ class IndexedContainer(Module):
         """Insert a module before the entry at `index`."""
         modules = list(self._modules.values())
         modules.insert(index, module)
-        self.renumber(modules)
+        self._renumber(modules)
         return self
 
     def pop(self, index: int | slice) -> Any:
@@ -130,7 +130,7 @@ class Sequential(IndexedContainer):
             for i, entry in enumerate(modules):
                 self.add_module(str(i), entry)  # type: ignore[arg-type]  # which refuses a second dict
 
-    def sub_container(self, items: list[tuple[str, Module]]) -> Sequential:
+    def _sub_container(self, items: list[tuple[str, Module]]) -> Sequential:
         return Sequential(dict(items))
 
     def forward(self, input: Any) -> Any:
@@ -257,7 +257,7 @@ class ParameterList(Module):
         self.size = 0
         self.extend(values or ())
 
-    def key(self, index: int) -> str:
+    def _key(self, index: int) -> str:
         """The name of the parameter at an index, which may be negative."""
         position = operator.index(index)
         if not -self.size <= position < self.size:
@@ -274,10 +274,10 @@ class ParameterList(Module):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return ParameterList([self[i] for i in range(*index.indices(self.size))])
-        return getattr(self, self.key(index))
+        return getattr(self, self._key(index))
 
     def __setitem__(self, index: int, value: Any) -> None:
-        setattr(self, self.key(index), as_parameter(value))
+        setattr(self, self._key(index), as_parameter(value))
 
     def append(self, value: Any) -> ParameterList:
         """Add a tensor at the end."""

@@ -181,8 +181,8 @@ class Module(Display):
 
     def __setattr__(self, name: str, value: Any) -> None:
         own = self.__dict__
-        if name in own.get("_computed", ()):  # see `utils/weight_norms.py`
-            own["_computed"][name].assign(self, value)
+        if name in own.get("_computed_tensors", ()):  # see `utils/weight_norms.py`
+            own["_computed_tensors"][name].assign(self, value)
         elif isinstance(value, Parameter):
             self._check_initialized(name)
             self._discard(name, keep="_parameters")
@@ -220,8 +220,8 @@ class Module(Display):
             result = own.get(registry)
             if result is not None and name in result:
                 return result[name]
-        if name in own.get("_computed", ()):  # see `utils/weight_norms.py`
-            return own["_computed"][name].weight(self)
+        if name in own.get("_computed_tensors", ()):  # see `utils/weight_norms.py`
+            return own["_computed_tensors"][name].weight(self)
         raise messages.no_attribute(self, name)
 
     def __delattr__(self, name: str) -> None:
@@ -246,8 +246,10 @@ class Module(Display):
 
     def __dir__(self) -> list[str]:
         own = self.__dict__
-        names = [name for held in ("_parameters", "_buffers", "_modules", "_computed") for name in own.get(held, ())]
-        return sorted({*super().__dir__(), *(n for n in names if n.isidentifier())})
+        names = [
+            name for held in ("_parameters", "_buffers", "_modules", "_computed_tensors") for name in own.get(held, ())
+        ]
+        return sorted({*super().__dir__(), *(n for n in names if n.isidentifier())} - {"__signature__"})
 
     def _check_initialized(self, name: str) -> None:
         """Raise an error if `Module.__init__` has not run yet: there are no registries to assign to."""

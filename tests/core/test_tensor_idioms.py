@@ -1,5 +1,6 @@
 """Tensors as programs of PyTorch and OneFlow use them: storages, NumPy's functions, old spellings."""
 
+import importlib
 import pickle
 
 import numpy as np
@@ -75,6 +76,17 @@ def test_end_of_the_tape_has_its_variable():
     y = x * 2
     ((node, index),) = y.grad_fn.next_functions
     assert node.variable is x and index == 0 and not hasattr(y.grad_fn, "variable")
+    assert node.name() == "AccumulateGrad" and repr(node) == "<AccumulateGrad>"
+    assert flow.cat([x, x], 0).grad_fn._saved_dim == 0 and not hasattr(y.grad_fn, "_saved_dim")
+
+
+def test_dense_tensors_as_one_vector():
+    utilities = importlib.import_module("minflow._utils")
+    parts = [flow.tensor([[1.0, 2.0]]), flow.tensor(3.0), flow.tensor([4.0, 5.0])]
+    flat = utilities._flatten_dense_tensors(parts)
+    assert flat.tolist() == [1, 2, 3, 4, 5]
+    back = utilities._unflatten_dense_tensors(flat * 2, parts)
+    assert [x.tolist() for x in back] == [[[2, 4]], 6, [8, 10]]
 
 
 def test_proxies_of_oneflow_are_the_things_themselves():

@@ -11,7 +11,12 @@ from minflow.core.base.errors import CheckpointError
 
 def test_state_round_trips_through_memory():
     model, stream = nn.Linear(3, 2), io.BytesIO()
-    flow.save(model.state_dict(), stream, _use_new_zipfile_serialization=False, pickle_protocol=4)
+    flow.save(
+        model.state_dict(),
+        stream,
+        _use_new_zipfile_serialization=False,
+        pickle_protocol=flow.serialization.DEFAULT_PROTOCOL,
+    )
     stream.seek(0)
     other = nn.Linear(3, 2)
     other.load_state_dict(flow.load(stream, map_location="cpu", weights_only=True))

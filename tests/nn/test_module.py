@@ -359,3 +359,24 @@ def test_class_signature_is_that_of_its_constructor():
     assert [*inspect.signature(nn.LazyConv2d).parameters][:2] == ["out_channels", "kernel_size"]
     assert not inspect.signature(Plain).parameters
     assert [*inspect.signature(Own(1)).parameters] == ["args", "kwargs"]  # its `__call__`
+
+
+class UserNames(nn.Sequential):
+    """A container with attributes and methods that PyTorch's Sequential leaves free."""
+
+    def __init__(self):
+        super().__init__(nn.Linear(2, 3), nn.ReLU())
+        self._computed, self.renumber = 3, True
+        self.key = nn.Linear(3, 2)
+
+    def sub_container(self):
+        return self[:2]
+
+
+def test_a_container_may_use_any_name_that_pytorch_leaves_free():
+    model = UserNames()
+    assert "__signature__" not in dir(model) and all(hasattr(model, name) for name in dir(model))
+    nn.utils.parametrizations.weight_norm(model.key)
+    model.append(nn.Tanh())
+    assert model(flow.ones(4, 2)).shape == (4, 2) and len(model) == 4 and len(model.sub_container()) == 2
+    assert model._computed == 3 and model.renumber is True

@@ -187,7 +187,9 @@ class GradFn:
         self.node = node
 
     def name(self) -> str:
-        """The name, such as "MulBackward"."""
+        """The name, such as "MulBackward"; "AccumulateGrad" for a leaf, the end of the tape."""
+        if isinstance(self.node, Source):
+            return "AccumulateGrad"
         return re.sub(r"(?:^|_)(\w)", lambda m: m.group(1).upper(), self.node.op.name) + "Backward"
 
     def register_hook(self, hook: Callable) -> Handle:
@@ -219,6 +221,13 @@ class GradFn:
     def where(self) -> str:
         """The line that computed it."""
         return where_text(self.node.where)
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute of the op by PyTorch's name, such as `_saved_dim` of a cat, for walks along the tape."""
+        attrs, saved = self.node.attrs, name.removeprefix("_saved_")
+        if saved == name or saved not in attrs:
+            raise AttributeError(f"{self!r} has no attribute {name}; of its op: {[f'_saved_{it}' for it in attrs]}")
+        return attrs[saved]
 
     def __eq__(self, other) -> bool:
         return isinstance(other, GradFn) and self.node is other.node

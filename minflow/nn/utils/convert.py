@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...core.base.errors import ShapeError
 from ...core.functions import cat
@@ -14,6 +14,17 @@ from ...core.tensor import Tensor
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """Concatenate the elements of all parameters: float (total,). Gradients flow through."""
     return cat([p.reshape(-1) for p in parameters])
+
+
+def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
+    """parameters_to_vector under the name of `torch._utils`, which programs use to send many gradients as one."""
+    return parameters_to_vector(tensors)
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Parts of the vector `flat` with the shapes of `tensors`, in their order."""
+    parts = flat.split([t.spec.size for t in tensors])
+    return tuple([part.reshape(t.spec.shape) for part, t in zip(parts, tensors, strict=True)])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:

@@ -190,7 +190,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     elif not entries.is_tensor:
         what = f"parametrize: {tensor_name!r} is computed from {entries.ntensors} tensors"
         fail(ModuleError, what, "leave_parametrized=True")
-    del module.__dict__["_computed"][tensor_name], module.parametrizations[tensor_name]
+    del module.__dict__["_computed_tensors"][tensor_name], module.parametrizations[tensor_name]
     register = module.register_parameter if isinstance(original, Parameter) else module.register_buffer
     register(tensor_name, original)
     if not module.parametrizations:

@@ -99,13 +99,14 @@ class BasePruningMethod(ComputedWeight):
         with no_grad():
             original.copy_(self.apply_mask(module))
         self.handle.remove()
-        del module.__dict__["_computed"][name], module._parameters[f"{name}_orig"], module._buffers[f"{name}_mask"]
+        del module.__dict__["_computed_tensors"][name]
+        del module._parameters[f"{name}_orig"], module._buffers[f"{name}_mask"]
         module.register_parameter(name, original)
 
 
 def computed_by(module: Module, name: str) -> Any:
     """The pruning method of a parameter, or None."""
-    method = module.__dict__.get("_computed", {}).get(name)
+    method = module.__dict__.get("_computed_tensors", {}).get(name)
     return method if isinstance(method, BasePruningMethod) else None
 
 
@@ -323,7 +324,7 @@ def remove(module: Module, name: str) -> Module:
 
 def is_pruned(module: Module) -> bool:
     """True if a parameter of the module, or of one below it, is pruned."""
-    return any(computed_by(it, name) for it in module.modules() for name in it.__dict__.get("_computed", ()))
+    return any(computed_by(it, name) for it in module.modules() for name in it.__dict__.get("_computed_tensors", ()))
 
 
 __all__ = ["BasePruningMethod", "CustomFromMask", "Identity", "L1Unstructured", "LnStructured",

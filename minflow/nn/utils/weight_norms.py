@@ -37,7 +37,7 @@ class ComputedWeight:
 
     def begin(self, module: Module) -> None:
         """Let accesses to the attribute of the module compute the weight."""
-        module.__dict__.setdefault("_computed", {})[self.name] = self
+        module.__dict__.setdefault("_computed_tensors", {})[self.name] = self
 
 
 def pop_parameter(name: str, module: Module, what: str) -> Parameter:
@@ -53,7 +53,7 @@ def pop_parameter(name: str, module: Module, what: str) -> Parameter:
 
 def restore_parameter(kind: type, name: str, module: Module, what: str) -> None:
     """Make the current weight a parameter again."""
-    computed = module.__dict__.get("_computed", {})
+    computed = module.__dict__.get("_computed_tensors", {})
     if not isinstance(computed.get(name), kind):
         what = f"{what}: {name!r} of this {type(module).__name__} is not computed by {kind.__name__}"
         fail(ModuleError, what, "the module that was passed to it, and only once")
@@ -140,7 +140,7 @@ class SpectralNorm(ComputedWeight):
 
     def __call__(self, module: Module, args: tuple) -> None:
         """The forward pre-hook."""
-        if module.training and module.__dict__["_computed"].get(self.name) is self:
+        if module.training and module.__dict__["_computed_tensors"].get(self.name) is self:
             self.step(module, self.steps)
 
 

@@ -233,7 +233,10 @@ def start(
     seed, as in another program. Several such runs neither share variables nor wait for each other.
     """
     if not isinstance(job, Job | Graph):
-        what, hint = "flow.start runs a job function or a graph", "flow.start(train_job, loader), not train_job(...)"
+        what = "flow.start runs a job function or a graph"
+        hint = "flow.start(train_job, loader), not train_job(...); or flow.start(graph, loader)"
+        if isinstance(job, type) and issubclass(job, Graph):
+            hint = f"graph = {job.__name__}(), and flow.start(graph, loader)"
         raise JobError(what, values={"got": describe(job)}, where=here(), hint=hint)
     if isinstance(job, Graph) and own_session:
         what = "a graph trains the modules that it was given, which a session of its own would share with other runs"
@@ -246,7 +249,8 @@ def start(
         check_arity(job.name, callback)
     if not isinstance(loader, Iterable):
         what = "flow.start takes something to loop over"
-        hint = "flow.start(train_job, zip(images, labels)), or a DataLoader"
+        program = "graph" if isinstance(job, Graph) else "train_job"
+        hint = f"flow.start({program}, zip(images, labels)), or a DataLoader"
         raise JobError(what, values={"got": describe(loader)}, where=here(), hint=hint)
     if not isinstance(epochs, int) or isinstance(epochs, bool) or epochs < 1:
         raise JobError(

@@ -444,6 +444,10 @@ def test_refused_runs():
     raised_error(lambda: flow.start(graph, [ONE], own_session=True), flow.MinflowError, "a session of its own")
     raised_error(lambda: flow.start(nn.Linear(2, 2), [ONE]), flow.MinflowError, "a job function or a graph")
     raised_error(lambda: flow.start(graph, [{"y": ONE}]).result(LONG), flow.MinflowError, "x is missing")
+    error = raised_error(lambda: flow.start(type(graph), [ONE]), flow.MinflowError, "a job function or a graph")
+    assert error.hint == "graph = Train(), and flow.start(graph, loader)"
+    error = raised_error(lambda: flow.start(graph, 3), flow.MinflowError, "something to loop over")
+    assert error.hint.startswith("flow.start(graph, zip(")
 
 
 def test_run_may_be_timed():

@@ -192,16 +192,17 @@ def rebuild(file: Path, arrays: dict, structure: str, trusted: bool) -> Any:
         )
     try:
         return Reader(arrays, header.get("metadata"), trusted).decode(header["tree"])
-    except objects.HoldsObjects as found:
-        container.refuse(
-            file,
-            "it holds whole objects, and loading them runs code that the file names",
-            "flow.load(path, weights_only=False), if you trust the file and its classes can be imported; or for a few "
-            "classes flow.serialization.add_safe_globals([...]); or save model.state_dict(), which any load reads",
-            first_object=found,
-        )
+    except objects.HoldsObjects as error:
+        first_object = str(error)
     except MalformedStructure as error:
         container.refuse(file, f"the structure text is damaged: expected {error.expected}", got=error.actual)
+    container.refuse(
+        file,
+        "it holds whole objects, and loading them runs code that the file names",
+        "flow.load(path, weights_only=False), if you trust the file and its classes can be imported; or for a few "
+        "classes flow.serialization.add_safe_globals([...]); or save model.state_dict(), which any load reads",
+        first_object=first_object,
+    )
 
 
 def to_device(x: Any, device: Device) -> Any:

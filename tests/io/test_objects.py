@@ -126,8 +126,9 @@ def test_settings_beside_a_state():
 @pytest.mark.parametrize("options", [{}, {"weights_only": True}, {"weights_only": None}])
 def test_a_plain_load_builds_nothing(options):
     hostile = saved({"x": Hostile()})
-    with pytest.raises(CheckpointError, match=r"(?s)it holds whole objects.*weights_only=False.*state_dict"):
+    with pytest.raises(CheckpointError, match=r"(?s)it holds whole objects.*weights_only=False.*state_dict") as raised:
         flow.load(hostile, **options)
+    assert raised.value.__context__ is None, "a notebook shows no error of our own beside it"
     assert not RUN
     with pytest.raises(CheckpointError, match=r"first object\s+minflow.nn.modules.linear:Linear"):
         flow.load(saved(nn.Linear(1, 1)), **options)

@@ -26,8 +26,13 @@ from .core.source_location import here
 ROOT = __name__.rpartition(".")[0]
 ALIASES = {
     **{name: f"compat.namespaces.{name}" for name in """accelerator backends comm jit mps
-    multiprocessing
-        types version""".split()},
+    multiprocessing overrides types version""".split()},
+    "_dynamo": "compat.namespaces.jit", "distributed.constants": "distributed.collectives",
+    **{f"jit.{name}": f"compat.torch_classes:{name}" for name in "OptimizedModule ScriptFunction ScriptModule".split()},
+    "nn.modules.module._IncompatibleKeys": "nn.state:Incompatible",
+    "autograd.profiler.emit_nvtx": "compat.torch_classes:emit_nvtx",
+    "PyTorchFileReader": "compat.torch_classes:PyTorchFileReader",
+    "fx.GraphModule": "compat.torch_classes:GraphModule", "ScriptModule": "compat.torch_classes:ScriptModule",
     **{f"backends.{name}": f"compat.namespaces.backends:{name}"
        for name in "cuda cudnn mkl mkldnn mps openmp opt_einsum".split()},
     "ops": "core.grad.registered:ops",
@@ -54,7 +59,7 @@ ALIASES = {
     "cpu": "compat.namespaces.cpu", "cpu.amp": "amp", "distributed.nn.functional": "distributed.nn",
     "nn.parallel.distributed": "nn.parallel",
     "nn.utils.convert_parameters": "nn.utils.convert",
-    "utils.hooks": "nn.hooks",
+    "utils.hooks": "nn.hooks", "utils.flop_counter": "nn.flop_counter",
     "utils.data.dataloader": "utils.data.loader", "utils.data.distributed": "utils.data.sampler",
     "utils.data._utils": "utils.data", "utils.data._utils.collate": "utils.data.collate",
     "utils.data._utils.worker": "utils.data.fetch",
@@ -85,7 +90,7 @@ MERGED = {
         reduce_lr_on_plateau sequential_lr step_lr warmup_lr""".split()},
     "nn.modules": ("nn",), "nn.optimizer": ("optim",), "nn.optimizer.lr_scheduler": ("optim.lr_scheduler",),
     "_C": ("compat.functional_api.reordered", "compat.functional_api.fused", "nn.functional", "", "linalg"),
-    "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
+    "fx": (), "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
     "_oneflow_internal": ("", "nn.functional"), "_utils": ("",), "functional": ("",),
     "storage": ("core.functions.storages", ""),
     "autograd.variable": ("autograd",), "autograd.profiler": ("profiler",), "profiler.profiler": ("profiler",),
@@ -107,6 +112,11 @@ NAME_ALIASES = {
     "_ConstantPadNd": "nn.modules.padding.ConstantPad", "_LazyNormBase": "nn.modules.lazy.LazyNorm",
     "_Loss": "nn.modules.loss.Loss", "_WeightedLoss": "nn.modules.loss.WeightedLoss",
     **{name: f"nn.utils.convert.{name}" for name in ("_flatten_dense_tensors", "_unflatten_dense_tensors")},
+    "_TensorMeta": "compat.torch_classes.TensorMeta",
+    **{name: f"compat.torch_functions.{name}" for name in ("_log_api_usage_once", "_parse_to")},
+    "_BaseDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
+    "_SingleProcessDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
+    "_MultiProcessingDataLoaderIter": "compat.torch_classes.WorkerIterator",
     **{name: f"nn.modules.utils.{name}" for name in "_ntuple _single _pair _triple _quadruple".split()},
 }  # fmt: skip
 
@@ -162,8 +172,16 @@ class AliasFinder:
             add_lazy_names(module, MERGED[name])
 
 
+def private_name(name: str) -> Any:
+    """The class or function of a name of NAME_ALIASES."""
+    home, _, attribute = NAME_ALIASES[name].rpartition(".")
+    return getattr(importlib.import_module(absolute_name(home)), attribute)
+
+
 def raise_missing(module: ModuleType, path: str, name: str) -> Any:
     """The `__getattr__` of a module under an alias that has none of its own."""
+    if name in NAME_ALIASES:
+        return private_name(name)
     raise suggestions.missing_name(f"flow.{path}", name, suggestions.public(vars(module)))
 
 
@@ -238,8 +256,7 @@ def add_lazy_names(module: ModuleType, paths: Sequence[str]) -> None:
                 return later[name]
         if name not in NAME_ALIASES:
             raise suggestions.missing_name(f"flow.{own}", name, __dir__())
-        home, _, attribute = NAME_ALIASES[name].rpartition(".")
-        return getattr(importlib.import_module(absolute_name(home)), attribute)
+        return private_name(name)
 
     def __dir__() -> list[str]:
         homes = [vars(importlib.import_module(absolute_name(path))) for path in paths]
@@ -261,7 +278,7 @@ def add_lazy_names(module: ModuleType, paths: Sequence[str]) -> None:
 def import_alias(package: str, name: str) -> Any:
     """Import an alias on attribute access: `flow.backends` without `import minflow.backends`. None if there is none."""
     path = f"{package}.{name}".partition(".")[2]
-    if path not in ALIASES and path not in MERGED:
+    if path not in ALIASES and path not in MERGED and path != "compiler":  # PyTorch's functions are aliases below ours
         return None
     importlib.import_module(absolute_name(path))
     return sys.modules[absolute_name(path)]

@@ -29,6 +29,7 @@ __all__ = [
     "FunctionEvent",
     "ProfilerAction",
     "ProfilerActivity",
+    "kineto_available",
     "profile",
     "record_function",
     "schedule",
@@ -54,6 +55,11 @@ class ProfilerAction(Enum):
     WARMUP = 1
     RECORD = 2
     RECORD_AND_SAVE = 3
+
+
+def kineto_available() -> bool:
+    """Return True: profiles are recorded."""
+    return True
 
 
 def supported_activities() -> set[ProfilerActivity]:

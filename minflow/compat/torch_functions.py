@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from ..core.functions.creation import as_tensor, tensor
 from ..core.functions.fill import as_leaf
 from ..core.functions.storages import Storage
+from ..core.spec import Device, DType
 from ..core.tensor import Tensor
 from ..func import vmap as vmap
 from ..nn import functional as F
 
 if TYPE_CHECKING:
     from ..core.base.dtypes import DTypeLike
-    from ..core.spec import Device
 
 
 def batch_norm(
@@ -111,3 +111,23 @@ def typename(obj: Any) -> str:
         return obj.type()
     kind = obj if isinstance(obj, type) else type(obj)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Do nothing: the use of functions is not logged."""
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Device | None, DType | None, bool, Any]:
+    """Return (device, dtype, non_blocking, memory_format) of the arguments of `Module.to`."""
+    place, dtype = kwargs.get("device"), kwargs.get("dtype")
+    non_blocking = kwargs.get("non_blocking", False)
+    for it in args:
+        if isinstance(it, Tensor):
+            place, dtype = it.device, it.dtype
+        elif isinstance(it, DType):
+            dtype = it
+        elif isinstance(it, bool):
+            non_blocking = it
+        elif it is not None:
+            place = it
+    return None if place is None else Device(place), dtype, non_blocking, kwargs.get("memory_format")

@@ -17,10 +17,13 @@ METHOD = "__torch_function__"
 PUBLIC: dict[str, Callable] = {}  # functions by name, since programs compare the `func` of their method with them
 
 
-def call_override(function: Callable, args: tuple, kwargs: Mapping[str, Any]) -> Any:
-    """Result of the first `__torch_function__` of the arguments that gives one; else NotImplemented."""
+def call_override(function: Callable, args: tuple, kwargs: Mapping[str, Any], asked: tuple | None = None) -> Any:
+    """Result of the first `__torch_function__` of the arguments that gives one; else NotImplemented.
+
+    asked: the arguments that are asked, all by default.
+    """
     objects: dict[type, Any] = {}
-    for argument in (*args, *kwargs.values()):
+    for argument in (*args, *kwargs.values()) if asked is None else asked:
         for x in argument if isinstance(argument, list | tuple) else [argument]:
             if hasattr(type(x), METHOD) and not hasattr(type(x), "requires_grad"):
                 objects.setdefault(type(x), x)

@@ -22,7 +22,7 @@ from ..core.host import HostArray, host_array
 from ..core.source_location import describe, fail
 from ..core.spec import spec_of
 from ..core.tensor import Tensor
-from .communicator import Communicator, Pending
+from .communicator import Communicator, Pending, default_deadline
 from .world import world
 
 
@@ -31,8 +31,10 @@ class ReduceOp:
 
     SUM, AVG, PRODUCT, MIN, MAX = "sum", "avg", "product", "min", "max"
     BAND, BOR, BXOR = "band", "bor", "bxor"
+    RedOpType = str  # PyTorch's name of the type of these values
 
 
+default_pg_timeout = timedelta(seconds=default_deadline())
 REDUCE_OPS = {value for name, value in vars(ReduceOp).items() if name.isupper()}
 
 

@@ -67,11 +67,14 @@ class CountingMode(Eager):
         if outer and outer[0][0] is op:  # its inputs were cast to one dtype: counted here, not there
             outer[0][1].append(op)
         if not again:
-            macs, nbytes = work(op, inputs, attrs, result)
-            for key in {id(module) for module in self.running}:
-                self.seen[key].macs += macs
-                self.seen[key].nbytes += nbytes
+            self.add(op, *work(op, inputs, attrs, result))
         return result
+
+    def add(self, op: Op, macs: int, nbytes: int) -> None:
+        """Add one call of `op` to the modules around it."""
+        for key in {id(module) for module in self.running}:
+            self.seen[key].macs += macs
+            self.seen[key].nbytes += nbytes
 
 
 def work(op: Op, inputs: Sequence, attrs: Mapping, result: Any) -> tuple[int, int]:

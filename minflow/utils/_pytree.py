@@ -98,6 +98,9 @@ def node_type(tree: Any) -> Any:
     return namedtuple if isinstance(tree, tuple) and hasattr(tree, "_fields") else None
 
 
+_get_node_type = node_type
+
+
 class TreeSpec:
     """The structure of a tree: the class and context of each container, without the leaves."""
 

@@ -100,7 +100,8 @@ REFUSED: dict[str, str] = {
     **rows("ScalingType SwizzleType", "flow.bmm(a, b)", "nn.functional."),
     **rows("cpp", "flow.library.custom_op", "nn."),
     **rows("LazyModuleMixin", "nn.LazyLinear, nn.LazyConv2d, nn.LazyBatchNorm2d", "nn."),
-    **rows("overrides quasirandom", "flow.Tensor itself, and numpy or scipy.stats.qmc"),
+    **rows("overrides.*", "flow.Tensor itself: functions of minflow are not overridden"),
+    **rows("quasirandom", "numpy or scipy.stats.qmc"),
     **rows("return_types", "the fields of a result, such as flow.sort(x).indices"),
     **rows("monitor nativert numa mtia has_* init_num_threads is_vulkan_available *set_warn_always "
            "is_warn_always_enabled *thread_safe_generator get_device_module from_file",

@@ -122,6 +122,8 @@ class DataLoader:
         self.collate_fn = collate_fn or (default_collate if self.batched else default_convert)
         self.worker_init_fn, self.workers, self.prefetch_factor = worker_init_fn, workers, prefetch_factor or 2
         self.pin_memory, self.persistent_workers = pin_memory, persistent_workers
+        self.multiprocessing_context, self.pin_memory_device = multiprocessing_context, pin_memory_device
+        self.in_order = in_order
 
     def __iter__(self) -> Iterator[Any]:
         generator = generator_or_default(self.generator)

@@ -1,0 +1,64 @@
+"""Classes of PyTorch without instances in minflow, for programs that compare types or derive from them.
+
+Read next: `namespaces/jit.py`, whose functions return models and functions unchanged.
+"""
+
+from __future__ import annotations
+
+from types import GeneratorType
+from typing import Any
+
+from ..core.base.errors import DeviceError, StateError
+from ..core.source_location import fail
+from ..core.tensor import Tensor
+from ..nn.module import Module
+
+
+class ScriptModule(Module):
+    """Base class of TorchScript models. A class that derives from it is a plain Module."""
+
+
+class OptimizedModule(Module):
+    """Type of the models that PyTorch's compile returns; `flow.compile` returns the model itself."""
+
+
+class GraphModule(Module):
+    """Type of the modules that PyTorch's fx builds from a traced graph; minflow traces an nn.Graph."""
+
+
+class ScriptFunction:
+    """Type of the functions that PyTorch's jit.script returns; `flow.jit.script` returns the function itself."""
+
+
+class WorkerIterator:
+    """Type of PyTorch's iterators over a DataLoader with worker processes; iterators here end their workers."""
+
+
+DataLoaderIterator = GeneratorType
+TensorMeta = type(Tensor)
+
+
+class PyTorchFileReader:
+    """Reader of single records of a checkpoint; refused."""
+
+    def __init__(self, file: Any):
+        fail(StateError, "PyTorchFileReader: records are not read one by one", "flow.load(path, mmap=True)")
+
+
+class emit_nvtx:
+    """Context manager of PyTorch that marks ops for NVIDIA's profiler; refused."""
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False):
+        if enabled:
+            what = "profiler.emit_nvtx: minflow writes no ranges for NVIDIA's profiler"
+            fail(
+                DeviceError,
+                what,
+                "with flow.profiler.profile() as profile:, then print(profile.key_averages().table())",
+            )
+
+    def __enter__(self) -> emit_nvtx:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        pass

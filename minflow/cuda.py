@@ -252,4 +252,8 @@ __all__ = sorted(
     if n[:1] != "_"
     and (n.endswith(("Tensor", "Error")) or getattr(it, "__module__", "") in (__name__, Stream.__module__))
 )
-__getattr__ = _name_hints("flow.cuda", globals())
+_missing_name = _name_hints("flow.cuda", globals())
+
+
+def __getattr__(name: str) -> Any:
+    return is_initialized() if name == "_initialized" else _missing_name(name)  # PyTorch's flag, which programs read

@@ -88,7 +88,7 @@ def test_size_annotations():
     ("path", "hint"),
     [
         ("cuda.sparse", "sparse_coo_tensor"),
-        ("fx", "flow.onnx.export"),
+        ("fx.experimental", "flow.onnx.export"),
         ("utils.tensorboard", "flow.watch"),
         ("nn.quantized", "not quantized"),
         ("distributed.fsdp", "x.to_global(placement, sbp)"),

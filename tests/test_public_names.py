@@ -15,10 +15,10 @@ SPREAD = (["args", "options"], ["args", "kwargs"], ["inputs", "attrs"])
 # these forward any call: the arguments are those of another function, or of the user's
 ANY = {"flow.nn.Identity", "flow.jit.fork", "flow.nn.utils.skip_init", "flow.nn.parallel.DistributedDataParallel",
        "flow.utils.data.StackDataset", "minflow_widgets.explore", "flow.typing.Numpy", "flow.typing.ListNumpy",
-       "flow.typing.ListListNumpy", "flow.kernels",
+       "flow.typing.ListListNumpy", "flow.kernels", "flow.overrides.handle_torch_function",
        *[f"flow.signal.windows.{name}" for name in """bartlett blackman cosine exponential gaussian general_cosine
          general_hamming hamming hann kaiser nuttall""".split()]}  # fmt: skip
-ANY_METHODS = {"forward", "backward", "apply", "build", "to", "compile", "step", "compare", "compare_eager"}
+ANY_METHODS = {"forward", "backward", "apply", "build", "to", "compile", "step", "compare", "compare_eager", "submit"}
 ANY_METHODS |= {"rule"}  # of an optimizer: subclasses name what it receives
 ANY_METHODS |= {"submit"}  # of a graph: those of build
 NAMES = {

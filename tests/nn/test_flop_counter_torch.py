@@ -2,8 +2,9 @@
 
 import importlib
 
-import minflow as flow
 from minflow.utils.flop_counter import FlopCounterMode
+
+import minflow as flow
 from tests.pytorch import needs_torch, torch
 
 

@@ -36,7 +36,9 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable[Any], *a
     result = call_override(public_api, args, kwargs, relevant_args)
     if result is NotImplemented:
         names = [type(it).__name__ for it in relevant_args]
-        raise TypeError(f"no implementation of {public_api.__name__} for {names}: __torch_function__ gave NotImplemented")
+        raise TypeError(
+            f"no implementation of {public_api.__name__} for {names}: __torch_function__ gave NotImplemented"
+        )
     return result
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from ...core.base.errors import StateError
-from ...core.messages.suggestions import name_hints as _name_hints
+from ...core.messages.suggestions import missing_names as _missing_names
 from ...core.overrides import METHOD, call_override
 from ...core.source_location import fail
 from ...core.tensor import Tensor
@@ -60,4 +60,4 @@ class TorchFunctionMode:
 
 
 BaseTorchFunctionMode = TorchFunctionMode
-__getattr__ = _name_hints("flow.overrides", globals())
+__getattr__ = _missing_names("flow.overrides", globals())

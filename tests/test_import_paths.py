@@ -122,6 +122,7 @@ def test_names_that_model_zoos_import():
     assert _calculate_fan_in_and_fan_out(flow.ones(3, 2, 5, 5)) == (50, 75)
     assert _calculate_correct_fan(flow.ones(3, 2), "fan_out") == 3 and issubclass(nn.InstanceNorm2d, _InstanceNorm)
     assert flow._C.cast(flow.ones(2), flow.int64).dtype is flow.int64 and flow.jit._script_if_tracing(len) is len
+    assert flow._C._log_api_usage_once("library.Metric") is None
     flow._assert(True, "never")
     with pytest.raises(AssertionError, match="three axes"):
         flow._assert(False, "three axes")

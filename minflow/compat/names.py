@@ -7,7 +7,7 @@ import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Iterator
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -31,6 +31,11 @@ class LibraryFinder:
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         library = name.partition(".")[0]
+        if name == "autoray.autoray" and "torch" in cls.aliases:
+            spec = PathFinder.find_spec(name, path)
+            if spec is not None and spec.origin is not None:
+                spec.loader = AutorayLoader(name, spec.origin)
+            return spec
         return ModuleSpec(name, cls, is_package=True) if library in cls.aliases else None  # type: ignore[arg-type]
 
     @staticmethod
@@ -50,6 +55,14 @@ class LibraryFinder:
     def find_distributions(cls, context: Any) -> Iterator[Followed]:
         """The distributions that `importlib.metadata.version("torch")` finds."""
         return iter([Followed(context.name)] if context.name in cls.aliases and context.name in FOLLOWED else [])
+
+
+class AutorayLoader(SourceFileLoader):
+    """Loader after which autoray, which goes by the package of a tensor's class, takes ours for PyTorch's."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        vars(module)["register_backend_alias"]("minflow", "torch")
 
 
 class Followed(importlib.metadata.Distribution):

@@ -113,6 +113,21 @@ def test_pytorch_program(run):
     assert (out, err, code) == ("minflow True minflow.vision True\n", "", 0)
 
 
+def test_autoray_takes_tensors_for_those_of_torch(run, tmp_path):
+    """autoray goes by the package of a tensor's class: without its alias it would call minflow.random.seed(3)."""
+    (tmp_path / "site" / "autoray").mkdir(parents=True)
+    (tmp_path / "site" / "autoray" / "autoray.py").write_text(
+        "ALIASES = {}\ndef register_backend_alias(alias, backend): ALIASES[alias] = backend\n", encoding="utf-8"
+    )
+    out, err, code = run(
+        "import torch\nfrom autoray.autoray import ALIASES\nprint(ALIASES[torch.Tensor.__module__.split('.')[0]])",
+        flags=["--torch"],
+    )
+    sys.modules.pop("autoray.autoray", None)
+    sys.modules.pop("autoray", None)
+    assert (out, err, code) == ("torch\n", "", 0)
+
+
 def test_real_torch_is_kept_by_default(run):
     real = [("torch", "print('the real one')"), ("flowvision", "print('their own')")]
     out, err, code = run("import torch, oneflow, flowvision\nprint(oneflow.__name__)", site=real)

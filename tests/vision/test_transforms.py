@@ -96,6 +96,15 @@ def test_normalize():
     assert transforms.Normalize(mean, std, inplace=True)(z) is z
 
 
+def test_linear_transformation():
+    image, mean = flow.rand(2, 3, 4), flow.rand(24)
+    matrix = flow.rand(24, 24)
+    whiten = transforms.LinearTransformation(matrix, mean)
+    expected = (image.numpy().reshape(-1) - mean.numpy()) @ matrix.numpy()
+    assert np.allclose(whiten(image).numpy(), expected.reshape(2, 3, 4), atol=1e-5)
+    assert np.allclose(whiten(flow.stack([image, image]))[1].numpy(), expected.reshape(2, 3, 4), atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "mistake, kind, said",
     [
@@ -107,6 +116,16 @@ def test_normalize():
         (lambda: transforms.Normalize(0.5, 0.5)(RGB), DTypeError, "ToTensor comes first"),
         (lambda: transforms.Normalize(0.5, 0), OutOfRangeError, r"std must be positive, got \[0.0\]"),
         (lambda: transforms.Normalize([0.5, 0.5], 0.5), ShapeError, "2 means and 1"),
+        (
+            lambda: transforms.LinearTransformation(flow.eye(4), flow.ones(3)),
+            ShapeError,
+            r"matrix \[4, 4\], a mean \[3\]",
+        ),
+        (
+            lambda: transforms.LinearTransformation(flow.eye(4), flow.ones(4))(flow.ones(1, 3, 2)),
+            ShapeError,
+            r"must have 4 numbers, got shape \[1, 3, 2\]",
+        ),
         (lambda: transforms.RandomCrop(20)(RGB), ShapeError, "20x20 pixels does not fit into an image of 12x16"),
         (lambda: transforms.RandomHorizontalFlip(1.5), OutOfRangeError, r"p must be in \[0, 1\], got 1.5"),
         (lambda: transforms.Resize(0), OutOfRangeError, "size must be positive, got 0"),

@@ -139,7 +139,7 @@ REFUSED: dict[str, str] = {
     **rows("sparse sparse.*", 'flow.sparse_coo_tensor(indices, values, size, device="cuda")', "cuda."),
     **rows("tensorrt contrib.*", "it is for one kind of device: leave it out"),
     # vision
-    **rows("AugMix ElasticTransform LinearTransformation functional.elastic_transform",
+    **rows("AugMix ElasticTransform functional.elastic_transform",
            "RandAugment, RandomPerspective; transforms.Lambda with a function of your own", "vision.transforms."),
     # OneFlow's job functions
     **rows("core.operator core.operator.* core.job core.job.* core.common core.common.* core.framework core.framework.*"

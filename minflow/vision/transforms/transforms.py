@@ -140,6 +140,30 @@ class Normalize(Transform):
         return F.normalize(images, self.mean, self.std, self.inplace)
 
 
+class LinearTransformation(Transform):
+    """Whiten a floating image: (image.flatten() - mean_vector) @ transformation_matrix, in the shape of the image.
+
+    transformation_matrix: float (D, D), mean_vector: float (D,), where D = C * H * W. Images (..., C, H, W) of any
+    number. Raises ShapeError unless the sizes agree.
+    """
+
+    repr_attributes = ("transformation_matrix", "mean_vector")
+
+    def __init__(self, transformation_matrix: Tensor, mean_vector: Tensor):
+        super().__init__()
+        self.transformation_matrix, self.mean_vector = transformation_matrix, mean_vector
+        if tuple(transformation_matrix.shape) != (mean_vector.numel(),) * 2:
+            what = f"LinearTransformation: a matrix {[*transformation_matrix.shape]}, a mean {[*mean_vector.shape]}"
+            fail(ShapeError, what, "a matrix (D, D) and a mean (D,), where D = C * H * W")
+
+    def forward(self, image: Tensor) -> Tensor:
+        size = self.mean_vector.numel()
+        if image.shape[-3:].numel() != size:
+            what = f"LinearTransformation: images must have {size} numbers, got shape {[*image.shape]}"
+            fail(ShapeError, what, "transforms.Resize or CenterCrop to the size that the matrix was made for")
+        return ((image.reshape(-1, size) - self.mean_vector) @ self.transformation_matrix).reshape(image.shape)
+
+
 class Resize(Transform):
     """Resize to (height, width), or one number for the shorter side; see `functional.resize`."""
 

@@ -465,6 +465,9 @@ from .core.spec import (
     int64 as int64,
     set_default_dtype as set_default_dtype,
     uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
 )
 from .core.base.dtypes import (
     bfloat16 as bfloat16,

@@ -37,6 +37,9 @@ from .base.dtypes import (
     int64 as int64,
     set_default_dtype as set_default_dtype,
     uint8 as uint8,
+    uint16 as uint16,
+    uint32 as uint32,
+    uint64 as uint64,
     wider,
 )
 from .base.errors import DeviceError, ShapeError

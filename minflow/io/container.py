@@ -32,15 +32,16 @@ CHUNK_BYTES = 1 << 20  # bytes read, hashed and written at a time
 MAX_HASH_COLLISIONS = 100  # limit of keys with the same hash in one dict
 STRUCTURE_KEY, CHECKSUM_KEY = "minflow", "sha256"  # keys of the metadata
 
-# Name in the file -> (how it is stored, NumPy dtype to return). If minflow lacks the dtype: the next larger one.
+# Name in the file -> (how it is stored, NumPy dtype to return)
 READ_DTYPES = {
     "BOOL": ("|b1", "bool"),
     "U8": ("|u1", "uint8"),
     "I8": ("|i1", "int8"),
     "I16": ("<i2", "int16"),
-    "U16": ("<u2", "int32"),
+    "U16": ("<u2", "uint16"),
     "I32": ("<i4", "int32"),
-    "U32": ("<u4", "int64"),
+    "U32": ("<u4", "uint32"),
+    "U64": ("<u8", "uint64"),
     "I64": ("<i8", "int64"),
     "F16": ("<f2", "float16"),
     "BF16": ("<u2", "bfloat16"),
@@ -51,6 +52,9 @@ READ_DTYPES = {
 WRITTEN_DTYPES = {
     "bool": "BOOL",
     "uint8": "U8",
+    "uint16": "U16",
+    "uint32": "U32",
+    "uint64": "U64",
     "int8": "I8",
     "int16": "I16",
     "int32": "I32",

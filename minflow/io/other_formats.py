@@ -28,7 +28,6 @@ ZIP = b"PK\x03\x04"
 EMPTY_ZIP = b"PK\x05\x06"
 MAX_COMPRESSION_RATIO = 1100  # deflate compresses at most 1032 bytes to one
 MAX_GAP = 60  # bytes that may surround an array: extra fields of its header, and the data descriptor
-WIDER_DTYPE = {"uint16": "int32", "uint32": "int64"}
 PICKLE_SUFFIXES = (".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".bin")
 
 MSG_PICKLE = """once, where PyTorch is installed and you trust the file:
@@ -136,7 +135,7 @@ def read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
             what = f"array {name!r} holds Python objects, which only unpickling could read"
             refuse(path, what, "save numeric arrays: numpy.savez(path, **arrays)", dtype=dtype)
         native = dtype.newbyteorder("=").name
-        if WIDER_DTYPE.get(native, native) not in DType.table:
+        if native not in DType.table:
             what = f"array {name!r} is {dtype}, for which minflow has no dtype"
             refuse(path, what, f"array.astype(one of {', '.join(DType.table)})", dtype=dtype)
         if any(n < 0 for n in shape) or math.prod(n or 1 for n in shape) * max(dtype.itemsize, 1) >= 2**63:
@@ -151,7 +150,7 @@ def read_member(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
                 pass
         except (ValueError, MemoryError) as error:
             refuse(path, f"array {name!r} cannot be read", reason=error)
-    return array.astype(WIDER_DTYPE.get(native, native), order="C", copy=False)
+    return array.astype(native, order="C", copy=False)
 
 
 def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:

@@ -51,7 +51,7 @@ def test_dtypes():
     assert as_dtype("int64") is as_dtype(int) is as_dtype(np.int64) is as_dtype(np.dtype("int64")) is int64
     assert copy.deepcopy(float32) is float32 is pickle.loads(pickle.dumps(float32))
     assert float32.is_floating_point and not uint8.is_signed
-    for wrong in (3, "x", "int24", np.uint32, object):
+    for wrong in (3, "x", "int24", np.longdouble, object):
         with pytest.raises(DTypeError, match="has no dtype"):
             as_dtype(wrong)
 
@@ -87,3 +87,26 @@ def test_devices():
     for wrong in ("gpu", "cuda:x", ""):
         with pytest.raises(DeviceError, match="there is no device"):
             flow.device(wrong)
+
+
+@pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
+def test_long_unsigned_dtypes(name, tmp_path):
+    dtype, most = getattr(flow, name), 2 ** int(name.removeprefix("uint")) - 1
+    x = flow.tensor(np.array([1, 2, most], name))
+    assert x.dtype is dtype and x.tolist() == [1, 2, most] and flow.iinfo(dtype).max == most and not dtype.is_signed
+    assert flow.tensor([most], dtype=dtype).item() == most and flow.arange(3, dtype=dtype).tolist() == [0, 1, 2]
+    assert flow.from_numpy(x.numpy()).equal(x) and x.numpy().dtype == name
+    assert (x == 2).tolist() == [False, True, False] and x[flow.tensor([2, 0])].tolist() == [most, 1]
+    assert (x + 1).tolist() == [2, 3, 0] and (x + 0.5).dtype is flow.float32 and x.sum().dtype is flow.int64
+    assert flow.tensor([3.0]).to(dtype).item() == 3 and x[:2].double().tolist() == [1, 2]
+    flow.save({"x": x}, tmp_path / "x")
+    assert flow.load(tmp_path / "x")["x"].equal(x)
+    assert x.type() == f"minflow.UInt{dtype.itemsize * 8}Tensor"
+    with pytest.raises(DTypeError, match=f"{name} and int64 have no common dtype"):
+        x + flow.tensor([1])
+
+    class Plus(flow.nn.Graph):
+        def build(self, x):
+            return x * 2 + 1, x.float()
+
+    assert [y.tolist() for y in Plus()(x[:2])] == [[3, 5], [1, 2]]

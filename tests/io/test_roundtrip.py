@@ -198,7 +198,7 @@ def test_plain_safetensors(tmp_path):
         "n": "int64",
         "h": "float16",
         "s": "int16",
-        "u": "int64",
+        "u": "uint32",
         "b": "bool",
         "e": "float64",
     }

@@ -56,7 +56,7 @@ class DType:
     @property
     def is_signed(self) -> bool:
         """True if it can hold numbers below 0."""
-        return self.rank > 0 and self.name != "uint8"
+        return self.rank > 0 and not self.name.startswith("uint")
 
     def to_real(self) -> DType:
         """The dtype of the real part, such as float32 for complex64; itself for dtypes that are not complex."""
@@ -85,6 +85,9 @@ def dtype_named(name: str) -> DType:
 
 bool_ = DType("bool", 0, 1)
 uint8 = DType("uint8", 1, 1)
+uint16 = DType("uint16", 1, 2)
+uint32 = DType("uint32", 1, 4)
+uint64 = DType("uint64", 1, 8)
 int8 = DType("int8", 1, 1)
 int16 = DType("int16", 1, 2)
 int32 = DType("int32", 1, 4)
@@ -96,6 +99,7 @@ float64 = DType("float64", 2, 8)
 complex64 = DType("complex64", 3, 8)
 complex128 = DType("complex128", 3, 16)
 
+LONG_UNSIGNED = frozenset({uint16, uint32, uint64})  # without promotion to other integers, as in PyTorch
 HALF_DTYPES = frozenset({float16, bfloat16})  # too short for sums: ops of several steps compute in float32
 _BY_NUMPY = {d.numpy: d for d in DType.table.values() if d.numpy is not None}
 BY_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
@@ -158,6 +162,9 @@ def wider(a: DType, b: DType) -> DType:
         return complex128 if complex128 in (a, wider(a.to_real(), b.to_real()).to_complex()) else complex64
     if {a, b} == {float16, bfloat16}:
         return float32
+    if a in LONG_UNSIGNED or b in LONG_UNSIGNED:
+        what = f"{a.name} and {b.name} have no common dtype"
+        raise DTypeError(what, hint="convert one of them first, x.to(flow.int64) or x.float()")
     return int16 if {a, b} == {uint8, int8} else max(a, b, key=lambda d: d.itemsize)
 
 

@@ -126,6 +126,13 @@ def test_what_is_left_out_says_what_to_use():
     for name in ("ofrecord_reader", "OFRecordImageDecoder", "ImagePreprocessor"):
         with pytest.raises(flow.MissingNameError, match="DataLoader"):
             getattr(flow.data, name)
-    for name in ("core.operator.op_conf_pb2", "core.job.initializer_conf_pb2", "python.framework.dtype"):
+    for name in ("core.operator.op_conf_pb2", "core.job.initializer_conf_pb2"):
         with pytest.raises(ImportError, match="settings are Python objects"):
             importlib.import_module(f"minflow.{name}")
+    for name in ("python.framework.dtype", "python.framework.distribute"):
+        with pytest.raises(ImportError, match="public name: flow.distribute for python.framework.distribute"):
+            importlib.import_module(f"minflow.{name}")
+    with pytest.raises(flow.MissingNameError, match="True or False for IsTrainable"):
+        flow.current_global_function_desc()
+    with pytest.raises(flow.MissingNameError, match="flow.layers.batch_normalization"):
+        flow.user_op_builder("norm").Op("normalization")

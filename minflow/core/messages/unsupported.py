@@ -143,9 +143,11 @@ REFUSED: dict[str, str] = {
            "RandAugment, RandomPerspective; transforms.Lambda with a function of your own", "vision.transforms."),
     # OneFlow's job functions
     **rows("core.operator core.operator.* core.job core.job.* core.common core.common.* core.framework core.framework.*"
-           " core.record core.record.* python python.* python_gen python_gen.*",
+           " core.record core.record.* python_gen python_gen.*",
            "leave it out: settings are Python objects, as flow.math.relu for kRelu, flow.float32 for kFloat, "
            "flow.truncated_normal_initializer() for an InitializerConf"),
+    **rows("python python.*", "the public name: flow.distribute for python.framework.distribute, flow.float32 for "
+           "python.framework.dtype, flow.layers.dense for one of python.ops"),
     **rows("OFRecord* ofrecord_* decode_* coco_reader onerec_* Image* Megatron* BlobConf RawCodec *Preprocessor",
            "NumPy arrays given to the job, from a flow.utils.data.DataLoader or a file: there are no "
            "OFRecord readers", "data."),

@@ -8,7 +8,10 @@ from ...core.messages.invocation import command
 
 CAST = "flow.parallel_cast(x, distribute=flow.distribute.split(0)) in a job, x.to_global(placement, sbp) on tensors"
 ITSELF = "leave it out: sessions, memory and the messages between ranks need no settings"
-OPERATOR = "flow.library.custom_op: an op of your own with its gradient, for eager code, graphs and jobs"
+OPERATOR = (
+    "the function of that op, as flow.layers.batch_normalization; flow.library.custom_op makes an op of your own with "
+    "its gradient, for eager code, graphs and jobs"
+)
 BUFFERS = "numpy arrays of different shapes are made equal before the call: np.pad, or a list for tp.ListNumpy"
 IMAGES = "flow.vision.transforms, before the call"
 EAGER = "eager code is always on: flow.tensor(...) outside a job function"
@@ -52,7 +55,7 @@ FLOW = {
     "current_scope": "flow.scope.placement and flow.scope.namespace are context managers; nothing need ask for them",
     "device_prior_placement": "flow.scope.placement(\"cpu\", \"0:0-3\")",
     "fixed_placement": "flow.scope.placement(\"cpu\", \"0:0-3\")",
-    "current_global_function_desc": "flow.jobs() lists the jobs",
+    "current_global_function_desc": "True or False for IsTrainable(); layers and dropout see it themselves",
     "dtypes": "flow.float32, flow.float64, flow.float16, flow.int8, flow.int32, flow.int64, flow.uint8",
     "char": "flow.int8",
     "empty_initializer": "flow.zeros_initializer()",

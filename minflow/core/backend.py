@@ -348,7 +348,7 @@ def empty(spec: Spec) -> Array:
     return backend_of(spec.device).empty(spec.shape, spec.np)
 
 
-def full(spec: Spec, value: float) -> Array:
+def full(spec: Spec, value: complex) -> Array:
     """A new C-contiguous array of this spec, on its device, filled with one number."""
     array = empty(spec)
     array.fill(value)

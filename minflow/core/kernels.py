@@ -98,7 +98,7 @@ class Selection(NamedTuple):
 KERNELS: dict[tuple[Op, str], Kernel] = {}
 EAGER_PLATFORMS: dict[str, tuple[str, ...]] = {"cpu": HOST_PLATFORMS}  # of eager code, by device type, in order
 ON_CHANGE: list[Callable[[], None]] = []  # clear the caches that contain selected kernels
-SELECTORS: dict[str, Callable[[Op], Selection]] = {}  # device type whose ops have no kernels of their own -> `select`
+SELECTORS: dict[str, Callable[[Op], Selection]] = {}  # device type without kernels of its own -> `select`
 OBSERVERS: list[Callable] = []  # of kernels that eager code runs: `observed`
 
 

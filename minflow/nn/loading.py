@@ -86,7 +86,7 @@ def array_of(value: Any) -> HostArray | None:
 def from_torch(value: Any) -> Any:
     """Return a tensor of PyTorch as one of minflow, on the same memory if it is on the CPU; any other value unchanged.
 
-    NumPy has no bfloat16, so such a tensor is copied.
+    NumPy lacks bfloat16, so such a tensor is copied.
     """
     if isinstance(value, Tensor) or not type(value).__module__.startswith("torch") or not hasattr(value, "detach"):
         return value

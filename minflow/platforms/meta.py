@@ -45,10 +45,10 @@ class MetaArray:
         return MetaArray(self.probe[index], self)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        """Do nothing: there are no elements."""
+        """Do nothing: elements do not exist."""
 
     def fill(self, value: Any) -> None:
-        """Do nothing: there are no elements."""
+        """Do nothing: elements do not exist."""
 
     def copy(self) -> MetaArray:
         return contiguous(self.shape, self.dtype)

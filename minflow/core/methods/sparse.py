@@ -73,7 +73,7 @@ class Sparse:
         return self.coo.indices.spec.shape[0] if self.is_sparse else 0
 
     def dense_dim(self: Tensor) -> int:
-        """Number of axes that have no indices: those of one value of a sparse tensor."""
+        """Number of axes without indices: those of one value of a sparse tensor."""
         return self.spec.ndim - self.sparse_dim()
 
     def _nnz(self: Tensor) -> int:

@@ -31,7 +31,7 @@ class Storage:
     """Kind and storage of the tensor."""
 
     is_cpu = property(lambda self: self.device.type == "cpu", doc="True if the tensor is in CPU memory.")
-    is_meta = property(lambda self: self.device.type == "meta", doc="True if it has no elements, on the device meta.")
+    is_meta = property(lambda self: self.device.type == "meta", doc="True on the device meta, without elements.")
     is_mkldnn = property(lambda self: False, doc="False: the layout is NumPy's.")
     is_mps = property(lambda self: False, doc="False: Apple's GPUs are not used.")
     is_nested = property(lambda self: False, doc="False: all rows have the same length.")

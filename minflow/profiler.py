@@ -19,10 +19,11 @@ from typing import Any
 
 from .core.base.errors import OutOfRangeError, StateError
 from .core.base.events import subscribe
+from .core.files.atomic import write
 from .core.ir import where_text
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.mode import MODE
-from .core.source_location import caller, fail
+from .core.source_location import caller, fail, here
 
 __all__ = [
     "EventList",
@@ -367,9 +368,8 @@ class profile:
             }
             for event in self.recorded
         ]
-        opened = gzip.open(path, "wt") if str(path).endswith(".gz") else open(path, "w", encoding="utf-8")
-        with opened as file:
-            json.dump({"schemaVersion": 1, "traceEvents": events}, file)
+        text = json.dumps({"schemaVersion": 1, "traceEvents": events})
+        write(path, gzip.compress(text.encode()) if str(path).endswith(".gz") else text, "export_chrome_trace", here)
 
     def __str__(self) -> str:
         return str(self.key_averages())

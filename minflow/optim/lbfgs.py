@@ -18,7 +18,7 @@ from ..core.sharding import logical
 from ..core.source_location import fail
 from ..core.spec import Spec, spec_of
 from ..core.tensor import Tensor
-from ..nn.loading import Refused, array_of, integer, number, refuse, tensor_of
+from ..nn.loading import Refused, array_of, integer, number, plain_data, refuse, tensor_of
 from .groups import Params, as_number, check_range
 from .optimizer import Optimizer, hyperparameters, rate_of
 
@@ -137,6 +137,10 @@ class LBFGS(Optimizer):
         if group["line_search_fn"] not in (None, "strong_wolfe"):
             what = f"LBFGS: line_search_fn must be None or 'strong_wolfe', got {group['line_search_fn']!r}"
             fail(OptimError, what, "None or 'strong_wolfe'", line_search_fn=group["line_search_fn"])
+
+    def copy_data(self, value: Any) -> Any:
+        """Copy a value of a state, which has no objects as those of other custom steps."""
+        return plain_data(value)
 
     def convert_custom_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
         """Return a checked copy of the state of the first parameter, which has one element per element of all

@@ -112,6 +112,11 @@ NAME_ALIASES = {
     "_ConstantPadNd": "nn.modules.padding.ConstantPad", "_LazyNormBase": "nn.modules.lazy.LazyNorm",
     "_Loss": "nn.modules.loss.Loss", "_WeightedLoss": "nn.modules.loss.WeightedLoss",
     **{name: f"nn.utils.convert.{name}" for name in ("_flatten_dense_tensors", "_unflatten_dense_tensors")},
+    "_TensorMeta": "compat.torch_classes.TensorMeta",
+    **{name: f"compat.torch_functions.{name}" for name in ("_log_api_usage_once", "_parse_to")},
+    "_BaseDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
+    "_SingleProcessDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
+    "_MultiProcessingDataLoaderIter": "compat.torch_classes.WorkerIterator",
     **{name: f"nn.modules.utils.{name}" for name in "_ntuple _single _pair _triple _quadruple".split()},
 }  # fmt: skip
 

@@ -232,6 +232,26 @@ def test_watch_a_run_of_a_graph(front):
     assert [m[0] for m in curve.marks()] == [3.0, 6.0] and curve.total == 6
 
 
+@pytest.mark.parametrize("first", ["loss", "error"])
+def test_watch_a_run_of_a_graph_with_several_numbers(front, first):
+    class Measured(Step):
+        def build(self, x):
+            loss = super().build(x)
+            return {self.first: loss, "half": loss * 0.5}
+
+    graph, go = Measured(*model_and_optimizer()), threading.Event()
+    graph.first = first
+    run = flow.start(graph, [flow.from_numpy(X)] * 6, callback=lambda result: go.wait(60))
+    curve = watch(run)
+    go.set()
+    run.result(60)
+    until(lambda: front.left)
+    assert curve.data[first][1].tolist() == run.values and len(run.values) == 6
+    steps, half = curve.data["half"]
+    assert len(steps) >= 5 and np.allclose(half, 0.5 * np.array(run.values)[steps.astype(int) - 1])
+    assert first == "loss" or "loss" not in curve.data
+
+
 def test_buttons_of_a_run(front):
     go = threading.Event()
     train = job(tp.Callback[tp.Numpy])

@@ -119,13 +119,18 @@ class JobSource(Source):
             current_stream().wait_until_idle()
 
 
+def first_name(result: Any) -> str:
+    """Name of the value that a run keeps of each step, the mean of the first array: its key in a dict, or "loss"."""
+    return str(next(iter(result))) if isinstance(result, dict) and result else "loss"
+
+
 class RunSource(JobSource):
     """A run of flow.start. Its values are taken by the update thread, so that the run is not slowed down."""
 
     def __init__(self, run: Run):
         super().__init__(run.job)
         self.run, self.seen, self.epochs, self.lock = run, 0, 1, new_lock()
-        self.rates: dict[int, Any] = {}
+        self.others: dict[int, Numbers] = {}  # step, counted from 0 -> its numbers beside `run.values`
         self.passes = False  # a run knows its epochs
 
     def steps(self) -> dict:
@@ -133,7 +138,11 @@ class RunSource(JobSource):
 
     def on_step(self, event) -> None:
         if event.owner is self.run:
-            self.rates[len(self.run.values)] = self.lr()  # the run appends this step's value after this event
+            (names, values), (more, lr) = numbers_of(event.result, False), self.lr()
+            if names != LOSS_NAMES:
+                numbers = {name: value for name, value in zip(names, values) if name != first_name(event.result)}
+                more, lr = (*numbers, *more), (*numbers.values(), *lr)
+            self.others[len(self.run.values)] = more, lr  # the run appends this step's value after this event
 
     def take(self) -> bool:
         """Add new values to the curve. Return True once the run has ended."""
@@ -142,8 +151,8 @@ class RunSource(JobSource):
         with self.lock:
             self.feed.zero = run.started
             for i in range(self.seen, len(run.values)):
-                names, lr = self.rates.pop(i, NO_NUMBERS)
-                self.feed.append((LOSS_NAMES + names, i + 1, run.times[i], run.values[i], *lr))
+                names, values = self.others.pop(i, NO_NUMBERS)
+                self.feed.append(((first_name(run.last), *names), i + 1, run.times[i], run.values[i], *values))
                 self.seen = i + 1
             while self.epochs < len(run.starts) and 0 < run.starts[self.epochs] <= self.seen:
                 self.end_epoch(run.starts[self.epochs])

@@ -72,6 +72,8 @@ class LocalTensor(HostArray):
         """The parts of all devices, or of one; with one device, the whole array."""
         return [self.numpy(parallel_id)] if parallel_id is not None else list(self.parts) or [self.view(HostArray)]
 
+    ndarray, ndarray_list = numpy, numpy_list  # names before OneFlow 0.3
+
     def parallel_num(self) -> int:
         return max(len(self.parts), 1)
 

@@ -189,7 +189,8 @@ def test_conv2d_transpose_is_the_adjoint_of_conv2d(padding, data_format):
         image, w = image.transpose(0, 2, 3, 1), w.transpose(0, 2, 3, 1)
     forward = nn.conv2d(t(image), t(w), 2, padding, data_format).numpy()
     back = numbers(*forward.shape)
-    got = nn.conv2d_transpose(t(back), t(w), image.shape, 2, padding, data_format).numpy()
+    asked = [n if letter in "HW" else 7 for letter, n in zip(data_format, image.shape)]  # only H and W count
+    got = nn.conv2d_transpose(t(back), t(w), asked, 2, padding, data_format).numpy()
     assert got.shape == image.shape
     assert np.isclose((forward * back).sum(), (got * image).sum())  # <Ax, y> = <x, A'y>
 

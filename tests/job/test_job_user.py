@@ -89,6 +89,7 @@ def test_computation_on_a_futures_array_gives_an_array(two_devices):
     job = job_of(lambda x: x * 2, tp.ListNumpy.Placeholder(SIZES), result=None, config=config)
     given = job([X, 2 * X]).get()
     assert [part[0, 0] for part in given.numpy_list()] == [2, 4] and given.parallel_num() == 2
+    assert [part[0, 0] for part in given.ndarray_list()] == [2, 4] and given.ndarray().shape == given.numpy().shape
     more = given + 1
     np.testing.assert_array_equal(more.numpy(0), np.concatenate([2 * X + 1, 4 * X + 1]))
     assert more.parallel_num() == 1 and given[0].numpy_list()[0].shape == (3,)

@@ -259,8 +259,9 @@ def conv2d_transpose(
 ) -> Tensor:
     """Transposed convolution: the gradient of conv2d with respect to its input. Returns an image of output_shape.
 
-    value (or input): (N, C, h, w).  filter (or filters): (C, F, KH, KW).  output_shape: (N, F, H, W).  With "NHWC" the
-    channels are last in all three. padding: as in conv2d, for the image of output_shape.
+    value (or input): (N, C, h, w).  filter (or filters): (C, F, KH, KW).  output_shape: (N, F, H, W), of which
+    only H and W count.  With "NHWC" the channels are last in all three. padding: as in conv2d, for the image of
+    output_shape.
     """
     what = "nn.conv2d_transpose"
     x: Any = input if value is None else value
@@ -273,19 +274,19 @@ def conv2d_transpose(
         fail(ShapeError, what, f"output_shape=({', '.join(data_format.upper())})", value=x)
     stride, dilation = sizes(what, "strides", strides), sizes(what, "dilations", dilations)
     shape = tuple(map(int, output_shape))
-    pixels, channels = (shape[1:3], shape[3]) if last else (shape[2:], shape[1])
+    pixels = shape[1:3] if last else shape[2:]
     x, w = same_dtype(what, channels_first(x, last), channels_first(w, last))
-    kernel = w.spec.shape[2:]
+    (count, *_), (_, channels, *kernel) = x.spec.shape, w.spec.shape
     axes = windows(what, pixels, kernel, stride, dilation, sides(what, padding, last))
-    wanted = (shape[0], w.spec.shape[0], *[a.count for a in axes])
-    if x.spec.shape != wanted or w.spec.shape[1] != channels:
+    wanted = (count, w.spec.shape[0], *[a.count for a in axes])
+    if x.spec.shape != wanted:
         which = (
             f"value has shape {list(x.spec.shape)}, output_shape {list(shape)} asks for {list(wanted)} (channels first)"
         )
         fail(ShapeError, f"{what}: {which}", "the output_shape whose conv2d has the shape of value", value=x, filter=w)
     padded = [n + a.before + a.after for n, a in zip(pixels, axes)]
     out = conv2d_input_grad(
-        x, w, shape=(shape[0], channels, *padded), stride=stride, padding=(0, 0), dilation=dilation, groups=1
+        x, w, shape=(count, channels, *padded), stride=stride, padding=(0, 0), dilation=dilation, groups=1
     )
     (top, left), (h, w_) = [a.before for a in axes], pixels
     return channels_back(out[:, :, top : top + h, left : left + w_], last)

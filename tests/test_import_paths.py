@@ -123,6 +123,9 @@ def test_names_that_model_zoos_import():
     assert _calculate_correct_fan(flow.ones(3, 2), "fan_out") == 3 and issubclass(nn.InstanceNorm2d, _InstanceNorm)
     assert flow._C.cast(flow.ones(2), flow.int64).dtype is flow.int64 and flow.jit._script_if_tracing(len) is len
     assert flow._C._log_api_usage_once("library.Metric") is None
+    from minflow.vision.models._api import WeightsEnum, get_model
+
+    assert issubclass(flow.vision.models.ResNet18_Weights, WeightsEnum) and get_model is flow.vision.models.get_model
     flow._assert(True, "never")
     with pytest.raises(AssertionError, match="three axes"):
         flow._assert(False, "three axes")

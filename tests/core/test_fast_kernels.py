@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import minflow as flow
 from minflow.core.kernels import CALLS, HOST_PLATFORMS, select
 from minflow.core.ops.activation import leaky_relu, leaky_relu_grad
 from minflow.core.ops.elementwise import clamp, relu, where
@@ -218,3 +219,15 @@ def test_leaky_relu_gradient_of_scalars_and_rows(grad, x):
     """An operand that is not an array of the result's shape goes to the reference kernel."""
     expected = np.where(np.asarray(x) > 0, grad, np.multiply(grad, -0.5))
     np.testing.assert_array_equal(CALLS[leaky_relu_grad](grad, x, -0.5), expected)
+
+
+def test_largest_element_by_topk_is_the_first_of_sort():
+    rng = np.random.default_rng(0)
+    for shape, axis in (((5, 70), 1), ((70, 5), 0), ((3, 40, 4), 1)):
+        x = rng.integers(-3, 3, shape).astype("f4")
+        x[rng.random(shape) < 0.05] = np.nan
+        x[rng.random(shape) < 0.1] = -0.0
+        found, expected = flow.tensor(x).topk(1, axis), flow.tensor(x).sort(axis, True)
+        for one, all_of_them in zip(found, expected):
+            first = all_of_them.narrow(axis, 0, 1).contiguous()
+            assert one.spec is first.spec and one.array.tobytes() == first.array.tobytes()

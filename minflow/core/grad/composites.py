@@ -22,7 +22,7 @@ from ..op import Op
 from ..source_location import caller
 from ..spec import DEPENDS_ON_DEFAULT, Spec, cpu
 from ..tensor import Tensor, new_tensor
-from .replay import RECORDING_LIMIT, SEEN, Log
+from .replay import RECORDING_LIMIT, SEEN, Log, reader
 
 PROGRAMS: dict = {}  # key of a call -> SEEN, its Program, or None if it cannot be replayed; bounded
 DEPENDS_ON_DEFAULT.append(PROGRAMS.clear)
@@ -34,7 +34,7 @@ class Output(NamedTuple):
     """An output of an inner node; if node is None, an input of the composite op."""
 
     node: int | None
-    index: int
+    number: int
 
 
 class InnerNode(NamedTuple):
@@ -56,13 +56,13 @@ class InnerNode(NamedTuple):
 class Program(NamedTuple):
     """The kernels that compute a composite op. The registers are `numbers`, the arrays of the inputs, then the results.
 
-    calls: (kernel, registers of its arguments, True if it has several results).  outs: (register, spec) of each result.
+    calls: as those of a Recording.  outs: (register, spec) of each result.
     entries: (register, the input whose version counter it shares, or None) of each array that the inner tape saves.
     outputs: of each result that needs a gradient; else None.
     """
 
     numbers: list
-    calls: list[tuple[Callable, list[int], bool]]
+    calls: list[tuple[Callable, Callable, bool]]
     outs: list[tuple[int, Spec]]
     entries: list[tuple[int, int | None]]
     nodes: list[InnerNode]
@@ -139,7 +139,7 @@ def run(program: Program, inputs: Sequence) -> list | None:
     registers = [*program.numbers, *[x.array for x in inputs if x.__class__ not in NUMBERS]]
     try:
         for call, arguments, many in program.calls:
-            result = call(*[registers[i] for i in arguments])
+            result = call(*arguments(registers))
             registers.extend(result) if many else registers.append(result)
     except Exception:
         return None
@@ -162,7 +162,7 @@ def build(program: Program, entries: Sequence, values: Sequence, scope: str, whe
     def value_of(x: Any) -> Any:
         if x.__class__ is not Output:
             return x
-        return values[x.index] if x.node is None else outputs_of(nodes[x.node])[x.index]
+        return values[x.number] if x.node is None else outputs_of(nodes[x.node])[x.number]
 
     for op, inputs, attrs, specs, needs, saved, below in program.nodes:
         forms = [None if k is None else entries[k] for k in saved]
@@ -201,7 +201,7 @@ def program_of(
         below = node.scope.removeprefix(scope)
         program.append(InnerNode(node.op, sources, node.attrs, node.out_specs, node.needs, saved, below))
     calls = [
-        (kernel, [~k if k < 0 else first + k for k in arguments], len(results) > 1)
+        (kernel, reader([~k if k < 0 else first + k for k in arguments]), len(results) > 1)
         for kernel, arguments, results in log.calls
     ]
     results = [(registers[id(out.array)], out.spec) for out in outs]

@@ -10,6 +10,7 @@ Read next: `autograd.py`, whose `pass_back` asks the mode for a replay.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -49,20 +50,21 @@ class Recording(NamedTuple):
     """The kernels that compute the gradients of a node.
 
     The registers are `numbers`, then the arrays of the arriving gradients and the saved arrays, then the results.
-    calls: (kernel, registers of its arguments, True if it has several results).
+    calls: (kernel, function of the registers that gives its arguments, True if it has several results).
     """
 
     numbers: list
-    calls: list[tuple[Callable, list[int], bool]]
+    calls: list[tuple[Callable, Callable, bool]]
     results: list[Result]
 
 
 def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
     """(input index, gradient in the spec of the input) for each input that needs one, or None if the rules must run."""
-    op = node.op
+    op, entries = node.op, node.saved
     if op.custom or op.custom_backward is not None:
         return None
-    entries = saved_entries(node)
+    if entries and (entries.__class__ is not list or None in entries):
+        entries = saved_entries(node)
     if entries is None:
         return None
     try:
@@ -73,7 +75,7 @@ def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
             tuple(node.attrs.items()),
             tuple([None if g is None else g.spec if g.alias is None else (g.spec, g.array.strides) for g in gs]),
             node.saved.__class__,
-            shared_arrays(entries),
+            shared_arrays(entries) if len(entries) > 1 else (),
         )
         recording = RECORDINGS.get(key, key)
     except TypeError:  # an unhashable attr
@@ -114,8 +116,6 @@ def saved_entries(node: Node) -> list[tuple] | None:
 
 def shared_arrays(entries: Sequence[tuple]) -> tuple[int, ...]:
     """Index of the first equal array, for each entry; () if all arrays differ. In x * x, both are one array."""
-    if len(entries) < 2:
-        return ()
     ids = [id(array) for array, _, _ in entries]
     return () if len(set(ids)) == len(ids) else tuple([ids.index(each) for each in ids])
 
@@ -129,17 +129,25 @@ def run(recording: Recording, mode: Any, entries: Sequence[tuple], gs: Sequence)
         registers.append(array)
     try:
         for call, arguments, many in recording.calls:
-            result = call(*[registers[i] for i in arguments])
+            result = call(*arguments(registers))
             registers.extend(result) if many else registers.append(result)
     except Exception:
         return None
     found = []
     for place, arriving, register, spec, views in recording.results:
         g = gs[arriving] if arriving is not None else spec and new_tensor(registers[register], spec)
-        for op, attrs in views:
-            g = mode.run(op, (g,), attrs)
+        if views:
+            for op, attrs in views:
+                g = mode.run(op, (g,), attrs)
         found.append((place, g))
     return found
+
+
+def reader(arguments: Sequence[int]) -> Callable:
+    """The function of the registers that gives those with these numbers."""
+    if len(arguments) > 1:
+        return operator.itemgetter(*arguments)
+    return lambda registers: [registers[i] for i in arguments]
 
 
 def record(mode: Any, node: Node, gs: list, saved: Sequence[Array]) -> tuple[list[tuple[int, Any]], Recording | None]:
@@ -228,7 +236,7 @@ class Log:
         moved = {~k: k for k in range(first)} | {k: first + k for k in range(self.known)}
         calls = []
         for kernel, arguments, outs in reversed(kept):
-            calls.append((kernel, [moved[k] for k in arguments], len(outs) > 1))
+            calls.append((kernel, reader([moved[k] for k in arguments]), len(outs) > 1))
             moved |= {k: len(moved) + n for n, k in enumerate(outs)}
         return Recording(self.numbers, calls, [r._replace(register=moved.get(r.register, 0)) for r in results])
 
@@ -262,14 +270,25 @@ def runs_without_infer(op: Op, inputs: Sequence, tensors: Sequence[Tensor]) -> b
 def prepared(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec]) -> Callable:
     """`launch` for arrays of the same specs on the CPU, with its decisions made."""
     large = op.slow_on_numpy and is_large(op, arrays, specs)
-    call = functools.partial((LARGE_CALLS if large else CALLS)[op], **attrs)
+    call: Callable = (LARGE_CALLS if large else CALLS)[op]
+    if attrs:
+        call = functools.partial(call, **attrs)
     if not op.takes_out:
         return call
     empty = OPEN[cpu].empty
     sizes = [(spec.shape, spec.np) for spec in specs]
+    if op.many:
+
+        def into_several(*arrays):
+            out = [empty(*size) for size in sizes]
+            call(*arrays, out=out)
+            return out
+
+        return into_several
+    shape, dtype = sizes[0]
 
     def into_new(*arrays):
-        out: Any = [empty(*size) for size in sizes] if op.many else empty(*sizes[0])
+        out = empty(shape, dtype)
         call(*arrays, out=out)
         return out
 

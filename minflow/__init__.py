@@ -476,6 +476,7 @@ from .core.base.dtypes import (
     complex128 as complex128,
     int16 as int16,
     promote_types as promote_types,
+    UnsupportedDType as _UnsupportedDType,
 )
 from .core.base.placement import Placement as _Placement
 from .core.base import __version__ as __version__
@@ -619,6 +620,8 @@ bool = _bool
 get_default_dtype = _default_dtype
 half, float, double, int, long = float16, float32, float64, int32, int64
 short, cfloat, cdouble = int16, complex64, complex128
+complex32, qint8, qint32 = _UnsupportedDType("complex32"), _UnsupportedDType("qint8"), _UnsupportedDType("qint32")
+chalf, quint8 = complex32, _UnsupportedDType("quint8")
 BoolTensor, ByteTensor, CharTensor = _typed("BoolTensor"), _typed("ByteTensor"), _typed("CharTensor")
 ShortTensor, IntTensor, LongTensor = _typed("ShortTensor"), _typed("IntTensor"), _typed("LongTensor")
 HalfTensor, FloatTensor, DoubleTensor = _typed("HalfTensor"), _typed("FloatTensor"), _typed("DoubleTensor")

@@ -67,6 +67,7 @@ def test_numpy_names_of_arguments():
     assert (
         flow.repeat_interleave(x, 2, axis=0).shape == (4, 2) and flow.take_along_dim(x, x.long() * 0, axis=1).sum() == 8
     )
+    assert flow.tensordot(x, x, axes=([0, 1], [0, 1])) == 30
     with pytest.raises(CallError, match="has no argument 'axis'"):
         flow.tril(x, axis=0)
 
@@ -215,3 +216,14 @@ def test_functions_with_the_arguments_of_kernels():
     ]
     with pytest.raises(CallError, match="flow.layer_norm also needs normalized_shape"):
         flow.layer_norm(x)
+
+
+def test_dtypes_that_no_tensor_has_can_be_compared():
+    x = flow.ones(2)
+    others = [flow.complex32, flow.chalf, flow.qint8, flow.quint8, flow.qint32]
+    assert x.dtype not in others and repr(flow.chalf) == "minflow.complex32"
+    for dtype in others:
+        with pytest.raises(DTypeError, match=f"no dtype {dtype.name}"):
+            x.to(dtype)
+        with pytest.raises(DTypeError, match=f"no dtype {dtype.name}"):
+            flow.zeros(2, dtype=dtype)

@@ -86,6 +86,25 @@ def always_called(lib):
     return log
 
 
+def blocks_of_transformers(lib):
+    """Subclasses call and override the blocks of the layers."""
+
+    class Doubling(lib.nn.TransformerDecoderLayer):
+        def _ff_block(self, x):
+            return 2 * super()._ff_block(x)
+
+        def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False):
+            return super()._mha_block(x, mem, attn_mask, key_padding_mask, is_causal) - 1
+
+    encoder, decoder = lib.nn.TransformerEncoderLayer(4, 2, 8, 0.0), Doubling(4, 2, 8, 0.0)
+    for layer in (encoder, decoder):
+        for p in layer.parameters():
+            p.data.fill_(0.25)
+        layer.linear2.bias.data.copy_(batch(lib, 4))
+    x, mask = batch(lib, 3, 2, 4), lib.ones(3, 3).triu(1).bool()
+    return encoder._sa_block(x, mask, None), encoder._ff_block(x), encoder(x, mask), decoder(x, x + 1, mask)
+
+
 def attributes_of_programs(lib):
     """Names that programs give to attributes of their own modules."""
 
@@ -426,6 +445,7 @@ PROGRAMS = [
     hooks_with_options,
     always_called,
     attributes_of_programs,
+    blocks_of_transformers,
     registration_hooks,
     initialized_mixin,
     positional_state_dict,

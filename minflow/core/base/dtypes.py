@@ -78,6 +78,21 @@ class DType:
         return f"minflow.{self.name}"
 
 
+class UnsupportedDType:
+    """A dtype of PyTorch that no tensor here has. Programs compare with it: `x.dtype == torch.complex32` is False.
+
+    `as_dtype` refuses it.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"minflow.{self.name}"
+
+
 def dtype_named(name: str) -> DType:
     """The dtype of this name, such as "float32"."""
     return DType.table[name]
@@ -107,7 +122,7 @@ BY_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 def is_dtype(x) -> bool:
     """True if `as_dtype` takes x, unless it is a name."""
-    return isinstance(x, DType | type | ArrayDType)
+    return isinstance(x, DType | type | ArrayDType | UnsupportedDType)
 
 
 def as_dtype(x) -> DType:

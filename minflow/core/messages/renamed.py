@@ -84,6 +84,7 @@ RENAMED_ARGUMENTS = {
     "Tensor.pow": "other=exponent",
     "Tensor.std Tensor.var": "ddof=correction",
     "Tensor.pow_": "exponent=other",
+    "flow.tensordot": "axes=dims",  # NumPy; so calls opt_einsum any library that it does not know
 }
 
 # NumPy's names of arguments, which PyTorch takes in place of its own in every call, and those that NumPy's functions

@@ -74,7 +74,7 @@ REFUSED: dict[str, str] = {
     **rows("MinMaxObserver MovingAverageMinMaxObserver FakeQuantization Quantization QatConv1d QatConv2d QatConv3d "
            "quantized quantized.* quantizable qat intrinsic", REASON_QUANTIZED, "nn."),
     **rows("quantization quantization.* ao ao.* quantize_* quantized_* fake_quantize_* dequantize fbgemm_* "
-           "qint8 quint8 qint32 quint4x2 quint2x4 per_* choose_qparams_optimized q_scale q_zero_point q_per_channel_*",
+           "quint4x2 quint2x4 per_* choose_qparams_optimized q_scale q_zero_point q_per_channel_*",
            REASON_QUANTIZED),
     **rows("dequantize int_repr q_scale q_zero_point q_per_channel_* qscheme is_quantized",
            REASON_QUANTIZED, "Tensor."),
@@ -119,7 +119,7 @@ REFUSED: dict[str, str] = {
     **rows("swap_in_optimizer_params_and_state", "optimizer.load_state_dict(state)", "optim."),
     **rows("as_strided_", "x = x.as_strided(size, stride)", "Tensor."),
     **rows("resize resize_as", "x.resize_(*sizes), or x.reshape(*sizes)", "Tensor."),
-    **rows("chalf", "x.cfloat()", "Tensor."), **rows("chalf complex32", "flow.cfloat"),
+    **rows("chalf", "x.cfloat()", "Tensor."),
     **rows("ipu xpu mtia", "x.to(\"cpu\")", "Tensor."),
     **rows("module_load index", "x[i] reads, x.copy_(y) writes", "Tensor."),
     # hooks and extension points

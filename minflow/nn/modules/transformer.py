@@ -79,10 +79,18 @@ class TransformerLayer(Module):
             self.add_module(f"dropout{i}", Dropout(dropout))
         self.activation = resolve_activation(type(self).__name__, activation)
 
+    # The blocks have PyTorch's names: subclasses call and override them.
+    def _sa_block(
+        self, x: Tensor, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool = False
+    ) -> Tensor:
+        """Self-attention and its dropout."""
+        seen, _ = self.self_attn(x, x, x, key_padding_mask, False, attn_mask, is_causal=is_causal)
+        return self.dropout1(seen)
 
-def feed_forward(layer: TransformerLayer, x: Tensor) -> Tensor:
-    """linear2(activation(linear1(x))), with a dropout after the activation."""
-    return layer.linear2(layer.dropout(layer.activation(layer.linear1(x))))
+    def _ff_block(self, x: Tensor) -> Tensor:
+        """linear2(activation(linear1(x))), with a dropout after the activation and the last dropout at the end."""
+        last = self.dropout2 if len(self.attentions) == 1 else self.dropout3
+        return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
 class TransformerEncoderLayer(TransformerLayer):
@@ -100,18 +108,12 @@ class TransformerEncoderLayer(TransformerLayer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        def attention(x: Tensor) -> Tensor:
-            seen, _ = self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, is_causal=is_causal)
-            return self.dropout1(seen)
-
-        def last(x: Tensor) -> Tensor:
-            return self.dropout2(feed_forward(self, x))
-
+        masks = (src_mask, src_key_padding_mask, is_causal)
         if self.norm_first:
-            x = src + attention(self.norm1(src))
-            return x + last(self.norm2(x))
-        x = self.norm1(src + attention(src))
-        return self.norm2(x + last(x))
+            x = src + self._sa_block(self.norm1(src), *masks)
+            return x + self._ff_block(self.norm2(x))
+        x = self.norm1(src + self._sa_block(src, *masks))
+        return self.norm2(x + self._ff_block(x))
 
 
 class TransformerDecoderLayer(TransformerLayer):
@@ -135,26 +137,27 @@ class TransformerDecoderLayer(TransformerLayer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        def attention(x: Tensor) -> Tensor:
-            seen, _ = self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)
-            return self.dropout1(seen)
-
-        def cross_attention(x: Tensor) -> Tensor:
-            seen, _ = self.multihead_attn(
-                x, memory, memory, memory_key_padding_mask, False, memory_mask, is_causal=memory_is_causal
-            )
-            return self.dropout2(seen)
-
-        def last(x: Tensor) -> Tensor:
-            return self.dropout3(feed_forward(self, x))
-
+        masks = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        memory_masks = (memory_mask, memory_key_padding_mask, memory_is_causal)
         if self.norm_first:
-            x = tgt + attention(self.norm1(tgt))
-            x = x + cross_attention(self.norm2(x))
-            return x + last(self.norm3(x))
-        x = self.norm1(tgt + attention(tgt))
-        x = self.norm2(x + cross_attention(x))
-        return self.norm3(x + last(x))
+            x = tgt + self._sa_block(self.norm1(tgt), *masks)
+            x = x + self._mha_block(self.norm2(x), memory, *memory_masks)
+            return x + self._ff_block(self.norm3(x))
+        x = self.norm1(tgt + self._sa_block(tgt, *masks))
+        x = self.norm2(x + self._mha_block(x, memory, *memory_masks))
+        return self.norm3(x + self._ff_block(x))
+
+    def _mha_block(
+        self,
+        x: Tensor,
+        mem: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """Attention to the output of the encoder and its dropout."""
+        seen, _ = self.multihead_attn(x, mem, mem, key_padding_mask, False, attn_mask, is_causal=is_causal)
+        return self.dropout2(seen)
 
 
 class TransformerEncoder(Module):

@@ -31,7 +31,7 @@ ALIASES = {
     **{f"jit.{name}": f"compat.torch_classes:{name}" for name in "OptimizedModule ScriptFunction ScriptModule".split()},
     "nn.modules.module._IncompatibleKeys": "nn.state:Incompatible",
     "autograd.profiler.emit_nvtx": "compat.torch_classes:emit_nvtx",
-    "PyTorchFileReader": "compat.torch_classes:PyTorchFileReader",
+    "DeviceObjType": "core.spec:Device", "PyTorchFileReader": "compat.torch_classes:PyTorchFileReader",
     "fx.GraphModule": "compat.torch_classes:GraphModule", "ScriptModule": "compat.torch_classes:ScriptModule",
     **{f"backends.{name}": f"compat.namespaces.backends:{name}"
        for name in "cuda cudnn mkl mkldnn mps openmp opt_einsum".split()},

@@ -6,7 +6,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any, NoReturn
@@ -31,10 +31,10 @@ class LibraryFinder:
     @classmethod
     def find_spec(cls, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         library = name.partition(".")[0]
-        if name == "autoray.autoray" and "torch" in cls.aliases:
+        if name in ALIAS_PACKAGE and "torch" in cls.aliases:
             spec = PathFinder.find_spec(name, path)
             if spec is not None and spec.origin is not None:
-                spec.loader = AutorayLoader(name, spec.origin)
+                spec.loader = PackageLoader(name, spec.origin)
             return spec
         return ModuleSpec(name, cls, is_package=True) if library in cls.aliases else None  # type: ignore[arg-type]
 
@@ -57,12 +57,28 @@ class LibraryFinder:
         return iter([Followed(context.name)] if context.name in cls.aliases and context.name in FOLLOWED else [])
 
 
-class AutorayLoader(SourceFileLoader):
-    """Loader after which autoray, which goes by the package of a tensor's class, takes ours for PyTorch's."""
+def alias_in_autoray(names: dict[str, Any]) -> None:
+    names["register_backend_alias"]("minflow", "torch")
+
+
+def alias_in_eagerpy(names: dict[str, Any]) -> None:
+    package_of = names["_get_module_name"]
+    names["_get_module_name"] = lambda x: package_of(x).replace("minflow", "torch")
+
+
+# Modules that go by the package of a tensor's class -> the function after which they take ours for PyTorch's.
+ALIAS_PACKAGE: dict[str, Callable[[dict[str, Any]], None]] = {
+    "autoray.autoray": alias_in_autoray,
+    "eagerpy.astensor": alias_in_eagerpy,
+}
+
+
+class PackageLoader(SourceFileLoader):
+    """Loader of a module of ALIAS_PACKAGE."""
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
-        vars(module)["register_backend_alias"]("minflow", "torch")
+        ALIAS_PACKAGE[module.__name__](vars(module))
 
 
 class Followed(importlib.metadata.Distribution):
@@ -101,6 +117,8 @@ def alias_library(library: str) -> None:
             fail(StateError, what, hint, file=getattr(sys.modules[name], "__file__", name))
         if name == library or library == "torch" or not is_installed(name):
             LibraryFinder.aliases = {**LibraryFinder.aliases, name: ours}
+    if library == "torch":
+        importlib.import_module("multiprocessing.connection")  # PyTorch imports it, and programs read the attribute
     if LibraryFinder not in sys.meta_path:
         sys.meta_path.insert(0, LibraryFinder)  # type: ignore[arg-type]
     followed = TorchVersion(FOLLOWED["torch" if "torch" in LibraryFinder.aliases else library])

@@ -11,6 +11,7 @@ import pytest
 import minflow as flow
 from minflow.compat.__main__ import main
 from minflow.compat.names import LibraryFinder
+from tests.processes import python
 
 TOP = Path(__file__).parents[2]
 
@@ -126,6 +127,23 @@ def test_autoray_takes_tensors_for_those_of_torch(run, tmp_path):
     sys.modules.pop("autoray.autoray", None)
     sys.modules.pop("autoray", None)
     assert (out, err, code) == ("torch\n", "", 0)
+
+
+def test_eagerpy_takes_tensors_for_those_of_torch(run, tmp_path):
+    (tmp_path / "site" / "eagerpy").mkdir(parents=True)
+    (tmp_path / "site" / "eagerpy" / "astensor.py").write_text(
+        "def _get_module_name(x): return type(x).__module__.split('.')[0]\n", encoding="utf-8"
+    )
+    program = "import torch\nfrom eagerpy.astensor import _get_module_name as name\nprint(name(torch.ones(1)), name(3))"
+    out, err, code = run(program, flags=["--torch"])
+    sys.modules.pop("eagerpy.astensor", None)
+    sys.modules.pop("eagerpy", None)
+    assert (out, err, code) == ("torch builtins\n", "", 0)
+
+
+def test_multiprocessing_has_what_torch_imports():
+    done = python("-c", "import minflow.compat.torch, multiprocessing as mp; print(mp.connection.Connection.__name__)")
+    assert done.stdout == "Connection\n", done.stderr
 
 
 def test_real_torch_is_kept_by_default(run):

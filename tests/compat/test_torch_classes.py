@@ -85,6 +85,7 @@ def test_attributes_that_programs_read():
     )
     assert flow.compiler.is_compiling() is False
     assert flow.cuda._initialized is flow.cuda.is_initialized() is False
+    assert isinstance(flow.device("cpu"), flow.DeviceObjType)
     assert flow._C._log_api_usage_once("use") is None
 
 

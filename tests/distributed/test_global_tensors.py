@@ -125,8 +125,8 @@ def test_an_error_of_the_rank_that_reads_or_writes_is_raised_on_all(tmp_path):
 
     waiting, alone = run(2, program)
     assert "cannot be written" in alone[0] and "there is no file" in alone[1]
-    assert re.search("save: rank 1, for which this rank waited, has .*\n.*CheckpointError: save: .*", waiting[0])
-    assert re.search("load: rank 1, for which this rank waited, has .*\n.*CheckpointError: load: there", waiting[1])
+    assert re.search("save: rank 1, for which this rank waited, has .*\n.*MissingFileError: save: .*", waiting[0])
+    assert re.search("load: rank 1, for which this rank waited, has .*\n.*MissingFileError: load: there", waiting[1])
 
 
 def test_a_message_of_one_rank_does_not_wait_for_the_others():

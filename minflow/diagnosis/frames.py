@@ -37,9 +37,9 @@ def stopped_line(at: TracebackType) -> int:
     """Line at which a frame stopped.
 
     An interrupt or a time limit can stop it at an instruction without a line, such as a jump that the compiler added,
-    for which `tb_lineno` is None; then the line of the last instruction before it.
+    for which `tb_lineno` is None (-1 in Python 3.11.2); then the line of the last instruction before it.
     """
-    if at.tb_lineno is not None:
+    if (at.tb_lineno or -1) > 0:
         return at.tb_lineno
     code = at.tb_frame.f_code
     return [code.co_firstlineno, *(line for start, _, line in code.co_lines() if line and start <= at.tb_lasti)][-1]

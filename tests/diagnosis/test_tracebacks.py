@@ -220,7 +220,7 @@ def test_interrupt_at_an_instruction_without_a_line():
     places = list(code.co_lines())
     at = next(start for start, _, line in places if line is None)
     entry = types.TracebackType(None, wait(), at, -1)
-    assert entry.tb_lineno is None
+    assert entry.tb_lineno in (None, -1)
     kept, _ = user_frames(entry)
     assert kept.tb_lineno == [line for start, _, line in places if start < at][-1]
     error = KeyboardInterrupt().with_traceback(entry)

@@ -79,7 +79,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         output = head.gather(1, where(inside, labels, 0).unsqueeze(1)).squeeze(1)
         for i, (first, end) in enumerate(zip(self.cutoffs, self.cutoffs[1:])):
             inside = (labels >= first) & (labels < end)
-            part = F.log_softmax(self.tail[i](rows), 1)
+            # zeros in place of the rows of other clusters: a NaN there times a gradient of 0 would be NaN
+            part = F.log_softmax(self.tail[i](where(inside.unsqueeze(1), rows, 0.0)), 1)
             own = part.gather(1, where(inside, labels - first, 0).unsqueeze(1)).squeeze(1)
             output = where(inside, head[:, self.shortlist_size + i] + own, output)
         output = output if target.ndim else output.squeeze(0)

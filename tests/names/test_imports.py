@@ -55,36 +55,10 @@ def run_imports(statements):
     return worked, bare
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("library, least", [("torch", 1400), ("oneflow", 500)])
-def test_documented_names_are_there_or_refused_with_a_substitute(library, least):
-    statements = [text.replace(library, "minflow", 1) for text in imports(library)]
-    worked, bare = run_imports(statements)
-    assert not bare
-    assert len(worked) >= least
-
-
-@pytest.mark.parametrize("library", ["torch", "oneflow"])
-def test_documented_names_under_compat(library):
-    """A program that catches ImportError, as for an optional dependency, goes on."""
-    program = f"""
-        import json, warnings
-        warnings.simplefilter("ignore")
-        import minflow.compat.{library}
-        from minflow import MissingModuleError
-        from tests.names.test_imports import imports, run_imports
-        print(json.dumps(run_imports(imports({library!r}))))
-    """
-    done = python("-c", textwrap.dedent(program))
-    assert done.returncode == 0, done.stderr
-    worked, bare = json.loads(done.stdout.splitlines()[-1])
-    assert not bare and f"import {library}" in {text[: len(f"import {library}")] for text in worked}
-
-
-def test_documented_attributes():
-    """`torch.jit.save` as well as `from torch.jit import save`."""
+def attributes(library):
+    """The documented paths that raise anything but our error as attributes."""
     bare = []
-    for path, names in [row for library in ("torch", "oneflow") for row in modules(f"{library}-modules.tsv")]:
+    for path, names in modules(f"{library}-modules.tsv"):
         for full in (path, *(f"{path}.{name}" for name in names)) if "._" not in path else ():
             it = minflow
             try:
@@ -93,7 +67,42 @@ def test_documented_attributes():
             except AttributeError as error:
                 if not isinstance(error, MissingNameError) and isinstance(it, ModuleType):
                     bare.append(f"{full}: {error}")
+    return bare
+
+
+def found(expression, before=""):
+    """Value of an expression in a process of its own: an imported module becomes an attribute of its package."""
+    program = f"""
+        import json, warnings
+        warnings.simplefilter("ignore")
+        {before}
+        from tests.names.test_imports import attributes, imports, run_imports
+        print(json.dumps({expression}))
+    """
+    done = python("-c", textwrap.dedent(program))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("library, least", [("torch", 1400), ("oneflow", 500)])
+def test_documented_names_are_there_or_refused_with_a_substitute(library, least):
+    statements = f"[text.replace({library!r}, 'minflow', 1) for text in imports({library!r})]"
+    worked, bare = found(f"run_imports({statements})")
     assert not bare
+    assert len(worked) >= least
+
+
+@pytest.mark.parametrize("library", ["torch", "oneflow"])
+def test_documented_names_under_compat(library):
+    """A program that catches ImportError, as for an optional dependency, goes on."""
+    worked, bare = found(f"run_imports(imports({library!r}))", f"import minflow.compat.{library}")
+    assert not bare and f"import {library}" in {text[: len(f"import {library}")] for text in worked}
+
+
+@pytest.mark.parametrize("library", ["torch", "oneflow"])
+def test_documented_attributes(library):
+    """`torch.jit.save` as well as `from torch.jit import save`."""
+    assert not found(f"attributes({library!r})")
 
 
 def test_an_unknown_name_is_an_import_error():

@@ -151,7 +151,7 @@ REFUSED: dict[str, str] = {
     **rows("OFRecord* ofrecord_* decode_* coco_reader onerec_* Image* Megatron* BlobConf RawCodec *Preprocessor",
            "NumPy arrays given to the job, from a flow.utils.data.DataLoader or a file: there are no "
            "OFRecord readers", "data."),
-    **rows("fused_* grouped_* one_embedding_* *_grad",
+    **rows("grouped_* one_embedding_* *_grad",
            "other functions, which the compiler fuses; backward() computes gradients", "_C."),
     **rows("v2 v2.* tv_tensors", "the same names are in vision.transforms; v2.ToImage() and v2.ToDtype(flow.float32, "
            "scale=True) together are ToTensor()", "vision.transforms."),
@@ -172,19 +172,19 @@ REFUSED: dict[str, str] = {
            "PIL.ImageDraw on transforms.ToPILImage()(image); or matplotlib", "vision.utils."),
     **rows("io io.*", "PIL.Image.open reads a picture, transforms.PILToTensor() makes a tensor of it", "vision."),
     # other programs
-    **rows("export export.* fx fx.* package package.* backends.onnx", REASON_EXPORT),
+    **rows("export export.* fx.* package package.* backends.onnx", REASON_EXPORT),
     **rows("dynamo_export register_custom_op_symbolic unregister_custom_op_symbolic symbolic_helper* symbolic_opset* "
            "utils utils.* ops verification verification.* operators select_model_mode_for_export enable_fake_mode "
            "ExportOptions JitScalarType is_onnxrt_backend_supported enable_log disable_log",
            "flow.onnx.export(model, x, \"model.onnx\"); flow.onnx.show is a picture of any ONNX file", "onnx."),
-    **rows("save load freeze ScriptModule ScriptFunction RecursiveScriptModule optimize_for_inference",
+    **rows("save load freeze RecursiveScriptModule optimize_for_inference",
            REASON_SCRIPT, "jit."),
     **rows("utils.tensorboard utils.tensorboard.* summary.*", REASON_TENSORBOARD),
     **rows("load list help",
            REASON_DOWNLOAD, "hub."),
     **rows("utils.cpp_extension utils.cpp_extension.* utils.ffi utils.hipify* classes classes.*",
            "flow.library.custom_op: an operation in Python with its gradient, in eager code, graphs and jobs"),
-    **rows("utils.mobile_optimizer utils.bundled_inputs _dynamo _dynamo.* _inductor _inductor.*",
+    **rows("utils.mobile_optimizer utils.bundled_inputs _dynamo.* _inductor _inductor.*",
            "flow.compile gives the model back; nn.Graph compiles"),
     **rows("Storage *Storage", "flow.TypedStorage and flow.UntypedStorage: x.storage(), x.untyped_storage()"),
     **rows("typed_storage storage_type", "x.numpy() shares the memory of a tensor", "Tensor."),
@@ -193,6 +193,7 @@ REFUSED: dict[str, str] = {
 
 # Namespace -> the same for each name of it that is missing and resembles none that exists.
 SUBSTITUTES = {
+    "_C": "other functions, which the compiler fuses; backward() computes gradients",
     "amp": 'with flow.autocast("cpu", dtype=flow.bfloat16):',
     "autograd": "flow.autograd.Function, grad, functional; flow.func.jvp; flow.profiler",
     **dict.fromkeys(

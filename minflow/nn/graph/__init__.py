@@ -9,6 +9,7 @@ Read next: `graph.py`.
 from typing import TYPE_CHECKING, Any
 
 from ...views.records.recorders import recorder
+from . import config
 from .build import Build, Observer
 from .config import GraphConfig as GraphConfig, GraphModule as GraphModule
 from .graph import RunningGraph, reserve
@@ -95,3 +96,4 @@ def graph_record(graph: Graph, **options: Any) -> Any:
 
 
 reserve(Graph, "_level", "_debug")
+graph_block = graph_config = config  # names of this module in OneFlow

@@ -36,7 +36,8 @@ GROUPS = {
         "job functions": "job/(?!legacy)",
         "job functions, older names": "job/legacy/",
         "gradients, ranks": "core/(grad/|autograd|base/placement) distributed/ func$",
-        "dtypes, errors and the rest": "",
+        "dtypes and memory": "core/base/dtypes core/spec core/functions/(memory_format|storages)",
+        "errors and the rest": "",
     },
     "flow.nn": {
         "Module, containers, Graph": "nn/(module$|containers|parameter|graph|parallel)",

@@ -24,7 +24,7 @@ def call_override(function: Callable, args: tuple, kwargs: Mapping[str, Any], as
     """
     objects: dict[type, Any] = {}
     for argument in (*args, *kwargs.values()) if asked is None else asked:
-        for x in argument if isinstance(argument, list | tuple) else [argument]:
+        for x in argument if issubclass(type(argument), list | tuple) else [argument]:
             if hasattr(type(x), METHOD) and not hasattr(type(x), "requires_grad"):
                 objects.setdefault(type(x), x)
     for x in objects.values():

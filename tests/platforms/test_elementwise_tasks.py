@@ -115,10 +115,10 @@ def test_per_channel_operand(shape):
 
 def test_eager_compiles_per_channel_add(on, monkeypatch):
     called, usual = [], eager.CachedCall.__call__
+    x, y, *others = flow.rand(64, 16, 2, 2), flow.rand(1, 16, 1, 1), flow.rand(2), flow.rand(64, 16, 1, 1)
     monkeypatch.setattr(eager.CachedCall, "__call__", lambda self, arrays: called.append(1) or usual(self, arrays))
-    x, y = flow.rand(64, 16, 2, 2), flow.rand(1, 16, 1, 1)
     assert np.array_equal((x * y).numpy(), x.numpy() * y.numpy()) and len(called) == 1
-    for other in (x, 2.0, flow.rand(2), flow.rand(64, 16, 1, 1)):
+    for other in (x, 2.0, *others):
         x * other
     x[:2] * y, x.reshape(4, 16, 8, 8) * y
     assert len(called) == 1

@@ -196,14 +196,14 @@ def copy_of(data: Any, dtype: DTypeLike | None = None, place: Place = None) -> T
     if (array := device_array(data)) is not None:
         target = place or backend_of_array(array).device
         return MODE.get().constant(on_device(array, target), target).to(dtype=dtype)
-    if isinstance(data, list | tuple) and MODE.get().trace is not None and has_symbols(data):
+    if MODE.get().trace is not None and has_symbols(data):
         return stacked(data, functools.reduce(promote_types, leaf_dtypes(data)) if dtype is None else dtype, place)
     return MODE.get().constant(array_of(data, dtype), place or cpu)
 
 
 def has_symbols(data: Any) -> bool:
     """True if nested lists contain a symbolic tensor."""
-    return any(map(has_symbols, data)) if isinstance(data, list | tuple) else is_symbolic(data)
+    return any(map(has_symbols, data)) if issubclass(type(data), list | tuple) else is_symbolic(data)
 
 
 def stacked(data: Any, dtype: DType, place: Device | None) -> Tensor:

@@ -507,7 +507,7 @@ class Forwarded:
     ) -> Tensor:
         """The variance over `dim`: squared distances to the mean, summed and divided by n - 1 (by n if not unbiased).
 
-        correction: subtracted from n, in place of `unbiased`."""
+        correction: subtracted from n, in place of `unbiased`. That of complex numbers is the sum over both parts."""
 
     def std(
         self: Tensor,

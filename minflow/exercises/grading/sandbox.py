@@ -8,6 +8,7 @@ process.py. Read next: `worker.py`.
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import platform
 import shutil
@@ -67,13 +68,18 @@ def failure() -> str:
 
 
 def sys_path() -> list[str]:
-    """Folders of sys.path that exist in the sandbox: the package's own one, those of Python and of its packages."""
+    """Folders of sys.path that exist in the sandbox: the package's own one, those of Python and of its packages, and
+    that of the widgets, which a checkout has elsewhere.
+    """
     tops = [os.path.join(os.path.realpath(top), "") for top in (sys.prefix, sys.base_prefix)]
     known = [str(PACKAGE.parent)]
     for folder in sys.path:
         inside = any(os.path.join(os.path.realpath(folder), "").startswith(top) for top in tops)
         if folder and (inside or os.path.basename(folder) in ("site-packages", "dist-packages")):
             known.append(folder)
+    widgets = importlib.util.find_spec("minflow_widgets")
+    if widgets is not None and widgets.origin:
+        known.append(str(Path(widgets.origin).parents[1]))
     return list(dict.fromkeys(known))
 
 

@@ -14,6 +14,8 @@ from tests.cases import Cases
 
 HAVING, MISSING = plans.coverage()
 SEEDS = range(6)
+# The order of these arguments changes no result of a solution.
+EQUIVALENT = re.compile(r"swapped arguments in (np\.maximum|zip)\(")
 # Their questions draw an object at random, so that the answers of two variants may be equal.
 DRAWN = {name for name in HAVING if find(name).draw_object is not None}
 
@@ -62,6 +64,7 @@ def test_proof_of_variants(name):
                 assert real([fault for *_, faults in trials(exercise, every=True) for fault in faults]) == []
                 if exercise.make_cases is not None:
                     count, alive = survivors(exercise)
+                    alive = [change for change in alive if not EQUIVALENT.search(change)]
                     assert len(alive) <= (1 - CAUGHT) * count + 1, alive
 
 

@@ -57,7 +57,9 @@ def answers_of(exercise, share):
     every += [(wrong.name, wrong.answer) for wrong in exercise.wrongs if place(f"{exercise.name} {wrong.name}") < share]
     for name, answer in every:
         if not code:
-            yield name, f"{exercise.answer} = {definition_value(answer, given)!r}"
+            value = definition_value(answer, given)
+            if not callable(value):  # a function has no literal
+                yield name, f"{exercise.answer} = {value!r}"
         elif callable(answer) and getattr(answer, "__name__", "") == exercise.answer:
             yield name, textwrap.dedent(cells.definition_source(answer))
 

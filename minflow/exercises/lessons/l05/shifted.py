@@ -238,7 +238,7 @@ def cases(rng):
     yield shift_case([0, 3, 2, 1, 0], [2, 4, 4, 1, 2], 2)
     yield shift_case([2, 3, 1], [0, 1, 0], -2)
     yield shift_case([0, 1, 3, 4], [1, 2, 4, 5], 1, 2, 3)
-    yield case(Where(), dots([0]), flow.tensor([1]), 1, run=images_after, expected=dots([0]).numpy(),
+    yield case(Where(), dots([0]), flow.tensor([1]), 1, run=images_after, expected=dots([0]).cpu().numpy(),
                text="are the given images still the same?")
     places = rng.integers(0, 20, 6).tolist()
     yield shift_case(places, [place + 1 for place in places], 1, 4, 5, hidden=True)

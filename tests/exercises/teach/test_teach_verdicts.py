@@ -49,12 +49,17 @@ def helpers(exercise):
     return parts
 
 
+# Wrong answers that count in a global variable: their results depend on how often they ran in this process before.
+KEEP_STATE = {("stuck_counter", "global")}
+
+
 def answers_of(exercise, share):
     """Yield (name, cell) of the right answers of a definition, and of a share of the wrong ones."""
     given, code = proof.given_to(exercise), exercise.make_cases is not None
     every = [("the solution", exercise.right)]
     every += [(f"right answer {number}", one) for number, one in enumerate(exercise.other_solutions, 2)]
-    every += [(wrong.name, wrong.answer) for wrong in exercise.wrongs if place(f"{exercise.name} {wrong.name}") < share]
+    wrongs = [wrong for wrong in exercise.wrongs if (exercise.name, wrong.name) not in KEEP_STATE]
+    every += [(wrong.name, wrong.answer) for wrong in wrongs if place(f"{exercise.name} {wrong.name}") < share]
     for name, answer in every:
         if not code:
             value = definition_value(answer, given)

@@ -317,3 +317,16 @@ def test_own_distribution():
         own.log_prob(flow.tensor(2.0))
     with pytest.raises(flow.OutOfRangeError, match="transform_to: no transform to OneHot"):
         D.transform_to(D.constraints.one_hot)
+
+
+def test_equal_transforms():
+    def moved(loc, event_dim):
+        base = D.Independent(D.Normal(flow.tensor([0.0, 1.0]), 1.0), 1)
+        return D.TransformedDistribution(base, D.AffineTransform(flow.tensor(loc), flow.tensor([2.0, 3.0]), event_dim))
+
+    for event_dim in (0, 1):
+        assert D.kl_divergence(moved([1.0, 2.0], event_dim), moved([1.0, 2.0], event_dim)).item() == 0
+        with pytest.raises(flow.ShapeError, match="kl_divergence: the transforms"):
+            D.kl_divergence(moved([1.0, 2.0], event_dim), moved([1.0, 3.0], event_dim))
+    assert D.ExpTransform() == D.ExpTransform() != D.AbsTransform() and hash(D.ExpTransform()) == hash(D.ExpTransform())
+    assert D.PowerTransform(2.0) != D.PowerTransform(3.0) and D.PowerTransform(2.0) != "power"

@@ -26,6 +26,13 @@ def sum_last(x: Tensor, axes: int) -> Tensor:
     return x.sum(tuple(range(-axes, 0))) if axes else x
 
 
+def is_equal(x, y) -> bool:
+    """True for equal values, also for tensors whose elements are equal."""
+    if isinstance(x, Tensor) and isinstance(y, Tensor):
+        return x.shape == y.shape and bool((x == y).all())
+    return bool(x == y)
+
+
 class Transform:
     """Base class: a subclass defines `domain`, `codomain`, `_call`, `_inverse` and `log_abs_det_jacobian`.
 
@@ -91,15 +98,19 @@ class Transform:
         return tuple(shape)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (type(self) is type(other) and self.parameters == getattr(other, "parameters", None))
+        if not isinstance(other, Transform) or type(self) is not type(other):
+            return False
+        mine, theirs = self.parameters, other.parameters
+        return mine.keys() == theirs.keys() and all(is_equal(x, theirs[name]) for name, x in mine.items())
 
     def __hash__(self) -> int:
-        return id(self)
+        return hash(type(self))
 
     @property
     def parameters(self) -> dict:
         """The attributes that two equal transforms have in common."""
-        return {name: x for name, x in vars(self).items() if name not in ("_cache_size", "cached", "__name__")}
+        derived = ("_cache_size", "cached", "__name__", "domain", "codomain")
+        return {name: x for name, x in vars(self).items() if name not in derived}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -701,8 +701,7 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     at_first_use = *_LAZY, *_LAZY_COMPAT, *_IN_PLACE, *_TORCH_FUNCTIONS, *_suggestions.LEGACY_NAMES["flow"]
-    aliases = {name for name, home in _import_aliases.ALIASES.items() if ":" in home}  # bound here once imported
-    return sorted({*_suggestions.public(globals())} - aliases | {*at_first_use})
+    return sorted({*_suggestions.public(globals()), *at_first_use})
 
 
 _missing_name = _suggestions.name_hints("flow", globals())  # used by __getattr__ above

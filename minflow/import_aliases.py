@@ -161,6 +161,8 @@ class AliasFinder:
     @staticmethod
     def exec_module(module: ModuleType) -> None:
         name = module.__name__.partition(".")[2]
+        note_alias(module.__name__)
+        note_alias(absolute_name(ALIASES.get(name, name).partition(":")[0]))
         if name in RENAMED:
             warnings.warn(f"{module.__name__} is now {absolute_name(RENAMED[name])}", DeprecationWarning, stacklevel=2)
         if name not in MERGED:  # the import system returns what is in sys.modules after exec_module
@@ -171,6 +173,14 @@ class AliasFinder:
         else:
             module.__doc__ = f"The names of {', '.join(map(absolute_name, MERGED[name]))}, under an alias."
             add_lazy_names(module, MERGED[name])
+
+
+def note_alias(path: str) -> None:
+    """Hide from `dir` an alias, or its home, that the import system is about to bind in the module above it."""
+    above, _, last = path.rpartition(".")
+    home = sys.modules.get(above)
+    if home is not None and last not in vars(home):
+        suggestions.IMPORTED_ALIASES.setdefault(home.__name__, set()).add(last)
 
 
 def private_name(name: str) -> Any:
@@ -220,6 +230,7 @@ class MissingFinder:
     @staticmethod
     def exec_module(module: ModuleType) -> None:
         above, _, last = module.__name__.rpartition(".")
+        note_alias(module.__name__)
         sys.modules[module.__name__] = getattr(sys.modules[above], last)
 
 

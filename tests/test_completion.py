@@ -1,5 +1,6 @@
 """Completion offers, in every public module, the names that programs use and none that the module imports."""
 
+import json
 from types import ModuleType
 
 import minflow_widgets
@@ -10,6 +11,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import minflow as flow
 from minflow.diagnosis import frames, ipython
+from tests.processes import output
+from tests.sources import TOP
 
 
 def submodules(module: ModuleType, name: str) -> dict[str, ModuleType]:
@@ -80,3 +83,20 @@ def test_the_notebook_completes_a_result_with_its_signature():
         found = {it.text: it for it in shell.Completer.completions(text, len(text))}
     assert set(found) == {"reshape", "reshape_as"}
     assert found["reshape"].type == "function" and found["reshape"].signature.endswith("-> Tensor")
+
+
+def test_importing_aliases_lists_nothing_new():
+    program = """
+import contextlib, importlib, json
+from tests.test_completion import MODULES
+from minflow.core.base.errors import MissingModuleError
+from minflow.import_aliases import ALIASES, MERGED
+before = {name: dir(module) for name, module in MODULES.items()}
+for alias in (*ALIASES, *MERGED):
+    with contextlib.suppress(MissingModuleError):
+        importlib.import_module(f"minflow.{alias}")
+changed = [(name, *{*dir(module)} - {*before[name]}) for name, module in MODULES.items() if dir(module) != before[name]]
+print(json.dumps([len(before), changed]))
+"""
+    count, changed = json.loads(output("-c", program, cwd=TOP))
+    assert count >= 39 and not changed

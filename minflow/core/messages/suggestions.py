@@ -47,6 +47,7 @@ EXPLAINED_ERRORS = (*RAW_ERRORS, MinflowError, RecursionError)
 MAX_NAME_LENGTH = 100  # longest name for which suggestions are made
 NAMESPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> its names
 LAZY_NAMES: dict[str, Mapping[str, str]] = {}  # "minflow.optim" -> its names that are imported on first use
+IMPORTED_ALIASES: dict[str, set[str]] = {}  # "minflow.utils" -> the aliases in it that programs have imported
 # job/ fills these two: "flow.nn" -> its legacy names, which are imported on first use; and a function
 # (namespace, name) -> the replacement of a name of the legacy API, or None
 LEGACY_NAMES: dict[str, Mapping[str, Any]] = {}
@@ -189,10 +190,13 @@ def attribute_hint(error: BaseException) -> str:
 
 def public(names: Mapping[str, Any]) -> Iterable[str]:
     """The public names of a module: its `__all__`, else all names without a leading underscore, except modules that are
-    not namespaces.
+    not namespaces and aliases that a program has imported.
     """
+    aliases = IMPORTED_ALIASES.get(names.get("__name__", ""), ())
     return names.get("__all__") or [
-        n for n, it in names.items() if n[:1] != "_" and (not isinstance(it, ModuleType) or "__dir__" in vars(it))
+        n
+        for n, it in names.items()
+        if n[:1] != "_" and n not in aliases and (not isinstance(it, ModuleType) or "__dir__" in vars(it))
     ]
 
 

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ShapeError
-from ..ops import reduce as r, shape as s
+from ..ops import elementwise as e, reduce as r, shape as s
 from ..source_location import fail
 from .linear_algebra import matmul, promoted
 
@@ -40,14 +40,13 @@ def einsum(equation: str, *operands: Any) -> Tensor:
                 )
             sizes[letter] = max(sizes[letter], size) if 1 in (size, sizes[letter]) else size
     left, x = once(terms[0], operands[0])
+    order = result + "".join([letter for letter in sizes if letter not in result])
     for k in range(1, len(terms)):
         later = set(result).union(*terms[k + 1 :])
         right, y = once(terms[k], operands[k])
-        left, x = contract(left, x, right, y, later)
-    gone = tuple([d for d, letter in enumerate(left) if letter not in result])
-    if gone:
-        x, left = r.sum(x, axis=gone, keepdims=False), "".join([letter for letter in left if letter in result])
-    return s.permute(x, dims=tuple([left.index(letter) for letter in result])) if left != result else x
+        left, x = contract(left, x, right, y, later, order)
+    x = ordered(left, x, sorted(left, key=order.index))  # before the sum, so that its output is contiguous
+    return r.sum(x, axis=tuple(range(len(result), len(left))), keepdims=False) if len(left) > len(result) else x
 
 
 def parse(equation: str, operands: Any) -> tuple[list[str], str]:
@@ -97,15 +96,30 @@ def alone(term: str, x: Tensor, needed: set[str]) -> tuple[str, Tensor]:
     return ("".join([c for c in term if c in needed]), r.sum(x, axis=gone, keepdims=False)) if gone else (term, x)
 
 
-def contract(left: str, a: Tensor, right: str, b: Tensor, later: set[str]) -> tuple[str, Tensor]:
-    """(letters, tensor): multiply two tensors and sum over the letters that are not needed later."""
+def ordered(term: str, x: Tensor, letters: list[str]) -> Tensor:
+    """View whose axes are in the order of these letters, of size 1 for a letter that the tensor doesn't have."""
+    dims = tuple([term.index(c) for c in letters if c in term])
+    x = s.permute(x, dims=dims) if dims != tuple(range(len(dims))) else x
+    sizes = iter(x.spec.shape)
+    return x if len(dims) == len(letters) else x.reshape(*[next(sizes) if c in term else 1 for c in letters])
+
+
+def contract(left: str, a: Tensor, right: str, b: Tensor, later: set[str], order: str) -> tuple[str, Tensor]:
+    """(letters, tensor): multiply two tensors and sum over the letters that are not needed later.
+
+    The axes of the product are in the output's `order`, as far as one matrix product can write them so.
+    """
     left, a = alone(left, a, later | set(right))
     right, b = alone(right, b, later | set(left))
-    both = [c for c in left if c in right]
-    batch, inner = [c for c in both if c in later], [c for c in both if c not in later]
-    only_a, only_b = [c for c in left if c not in right], [c for c in right if c not in left]
-    a = s.permute(a, dims=tuple([left.index(c) for c in batch + only_a + inner]))
-    b = s.permute(b, dims=tuple([right.index(c) for c in batch + inner + only_b]))
+    letters = sorted({*left, *right}, key=order.index)
+    inner = [c for c in letters if c not in later]
+    if not inner:
+        return "".join(letters), e.mul(ordered(left, a, letters), ordered(right, b, letters))
+    batch = [c for c in letters if c in left and c in right and c in later]
+    only_a, only_b = [c for c in letters if c not in right], [c for c in letters if c not in left]
+    if only_a and only_b and order.index(only_b[0]) < order.index(only_a[0]):
+        left, a, only_a, right, b, only_b = right, b, only_b, left, a, only_a
+    a, b = ordered(left, a, batch + only_a + inner), ordered(right, b, batch + inner + only_b)
     shape_a, shape_b, n = a.spec.shape, b.spec.shape, len(batch)
     wide = tuple(
         [max(p, q) if 1 in (p, q) else p for p, q in zip(shape_a[n:][len(only_a) :], shape_b[n : n + len(inner)])]

@@ -224,7 +224,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     xp = namespace()
     q, r = on_all_threads(xp.linalg.qr, draw.numpy().astype("float64"))
     q = q * xp.sign(xp.diag(r))  # makes the distribution uniform over all such matrices: Mezzadri 2007, section 5
-    matrix = xp.ascontiguousarray(q.T if rows < columns else q) * gain
+    matrix = xp.ascontiguousarray(q.T if rows < columns else q) * float(gain)
     return fill_with(tensor, from_numpy(matrix.reshape(tensor.spec.shape)).to(tensor.spec.dtype))
 
 

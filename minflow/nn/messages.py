@@ -221,10 +221,13 @@ def check_created_before_called(cls: type[Any], args: tuple) -> None:
     """Refuse a call of a layer's class with a tensor: `nn.ReLU(x)`, or `self.act = nn.ReLU` and then `self.act(x)`."""
     if not cls.__module__.startswith(__package__):
         return
-    first = next(iter(list(inspect.signature(cls.__init__).parameters)[1:]), "")
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
+    first = parameters[0].name if parameters else ""
     if first in ("parameters", "modules") or (first == "weight" and len(args) == 1):
         return
-    needed = [p for p in list(inspect.signature(cls.__init__).parameters.values())[1:] if p.default is p.empty]
+    if parameters and parameters[0].annotation == "float" and not args[0].spec.ndim:
+        return  # a 0-d tensor in place of a number
+    needed = [p for p in parameters if p.default is p.empty]
     created = f"nn.{cls.__name__}({'...' if any(p.kind is p.POSITIONAL_OR_KEYWORD for p in needed) else ''})"
     forward = inspect.signature(cls.forward).parameters.values()
     inputs = ", ".join([p.name for p in forward if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD][1:])

@@ -67,7 +67,10 @@ L.aminmax(L.zeros(0, 3), dim=1); L.count_nonzero(L.tensor(3.)); L.cumprod(L.tens
 L.tile(L.tensor(3.), (2, )); L.narrow(x, 1, 3, 0); L.select(x, 1, -1); L.masked_select(L.tensor(3.), L.tensor(True));
 L.sort(L.tensor(3.)); L.topk(L.tensor(3.), 1); L.kthvalue(L.tensor(3.), 1); L.argsort(L.tensor(3.));
 L.tensor(3.).unfold(0, 1, 1); L.bmm(L.ones(0, 2, 3), L.ones(0, 3, 4)); L.mv(L.ones(2, 0), L.ones(0));
-L.dot(L.ones(0), L.ones(0)); L.ones(2, 0)@L.ones(0, 3)
+L.dot(L.ones(0), L.ones(0)); L.ones(2, 0)@L.ones(0, 3); L.linalg.pinv(x, rtol=L.tensor(0.5));
+F.triplet_margin_loss(x, x+1, x.flip(0), margin=L.tensor(2.5)); L.nn.Dropout(L.tensor(1.))(x);
+F.cross_entropy(x, L.tensor([0, 2]), label_smoothing=L.tensor(0.25)); L.nn.LeakyReLU(L.tensor(0.5))(-x);
+F.dropout(x, p=L.tensor(0.)); F.dropout(x, p=L.tensor(1.)); F.group_norm(x, 1, eps=L.tensor(0.5))
 """
 
 

@@ -16,6 +16,7 @@ from ..ops.linear_solvers import transposed
 from ..source_location import fail
 from ..spec import finfo, int32
 from . import return_types
+from .arguments import is_tensor
 from .joining import stack
 from .linear_algebra import matmul, promoted
 
@@ -55,7 +56,7 @@ def pinv(
     Singular values up to max(atol, rtol * the largest) count as 0; rtol is max(m, n) * eps by default.
     """
     linear_solvers.check_matrices("pinv", input.spec)
-    rtol = rcond if rtol is None else rtol
+    rtol, atol = [x.item() if is_tensor(x) else x for x in (rcond if rtol is None else rtol, atol)]
     for name, value in (("rtol", rtol), ("atol", atol)):
         if value is not None and not isinstance(value, int | float):
             what = f"pinv: {name} must be a number, got {type(value).__name__}"

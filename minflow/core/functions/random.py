@@ -10,7 +10,8 @@ from ..base.placement import Placement, broadcast
 from ..mode import MODE
 from ..op import Op
 from ..ops import complex as c, random as r
-from ..ops.elementwise import log1p
+from ..ops.compare import lt
+from ..ops.elementwise import log1p, where
 from ..ops.global_tensors import share
 from ..ops.shape import filled
 from ..random import Generator, generator_or_default
@@ -113,12 +114,16 @@ def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, *, generator: Generator | None = None) -> Tensor:
-    """0 with probability p, else input / (1 - p); input itself unless training.
+    """0 with probability p, else input / (1 - p); input itself unless training. p: a number, or a 0-d tensor.
 
     Source: Srivastava et al. 2014, "Dropout: a simple way to prevent neural networks from overfitting".
     """
-    if not training or p == 0:
+    if not training or (not is_tensor(p) and p == 0):
         return input
+    if is_tensor(p):  # its element may be unknown, in a graph, so it cannot be a number of the kernel
+        p = p.detach().to(input.spec.dtype)
+        kept = bernoulli((1 - p).expand(input.spec.shape), generator=generator)
+        return input * kept * where(lt(p, 1), 1 / (1 - p), 0.0)
     counter, attrs = draw(generator, input.spec.placement)
     return r.dropout(input, counter, p=float(p), **attrs)[0]
 

@@ -20,7 +20,6 @@ NUMBER_HINT = (
 )
 NUMBER_HINTS = {  # function -> hint if one of its numbers is a tensor
     "arange": "its shape would depend on the elements: flow.arange(MAX) and the mask flow.arange(MAX) < n",
-    "dropout": "x * flow.bernoulli(flow.ones_like(x) * (1 - p)) / (1 - p) takes a tensor; or a Python number for p",
     "normal_": "mean + std * flow.randn_like(x)",
     "uniform_": "low + (high - low) * flow.rand_like(x)",
 }

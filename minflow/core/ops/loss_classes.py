@@ -76,7 +76,7 @@ def label_losses(x, labels, weight, ignore_index, label_smoothing, reduction):
     axis, weight = axis_of_classes(x.spec.ndim), class_weights(weight, x)
     logs = log_softmax(x, dim=axis)
     hard = nll_losses(logs, labels, weight, ignore_index, reduction)
-    if not label_smoothing:
+    if not hasattr(label_smoothing, "spec") and not label_smoothing:
         return hard
     spread = -(logs if weight is None else logs * along_classes(weight, x)).sum(axis)
     counts = labels.ne(ignore_index)
@@ -108,7 +108,7 @@ def probability_losses(x, target, weight, label_smoothing, reduction):
     need_floating("cross_entropy", x.spec)
     need_spec("cross_entropy", x.spec.shape or (0,), x=x.spec, target=target.spec)
     axis = axis_of_classes(x.spec.ndim)
-    if label_smoothing:
+    if hasattr(label_smoothing, "spec") or label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / x.spec.shape[axis]
     scores, weight = log_softmax(x, dim=axis) * target, class_weights(weight, x)
     losses = -(scores if weight is None else scores * along_classes(weight, x)).sum(axis)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...core.base.errors import DTypeError, ShapeError
 from ...core.functions import cat, matmul, repeat_interleave
-from ...core.functions.arguments import float_or_symbol, in_float32, is_symbolic
+from ...core.functions.arguments import float_or_symbol, in_float32, is_symbolic, is_tensor
 from ...core.ops import attention as ops
 from ...core.ops.shape import filled
 from ...core.source_location import fail
@@ -73,9 +73,7 @@ def scaled_dot_product_attention(
         attn_mask = filled(query.spec.replace(shape=(q[-2], k[-2]), dtype=bool_), 1).tril()
     elif attn_mask is not None:
         check_mask(name, "attn_mask", attn_mask)
-    return attend(
-        query, key, value, attn_mask, float(dropout_p), scale, not is_causal and attn_mask is not None, False
-    )[0]
+    return attend(query, key, value, attn_mask, dropout_p, scale, not is_causal and attn_mask is not None, False)[0]
 
 
 def check_mask(name: str, argument: str, mask: Any) -> None:
@@ -101,7 +99,7 @@ def attend(
     features = query.spec.shape[-1]
     factor = float_or_symbol((1 / math.sqrt(features) if features else 1.0) if scale is None else scale)
     numbers: Any = 0 if mask is None else mask
-    if dropout_p or need_weights:
+    if is_tensor(dropout_p) or dropout_p or need_weights:
         return attend_with_weights(query, key, value, numbers, dropout_p, factor, may_attend_nowhere)
     attention: Any = ops.scaled_dot_product_attention
     if is_symbolic(factor):

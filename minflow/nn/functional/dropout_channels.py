@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from ...core.base.errors import OutOfRangeError, ShapeError
+from ...core.base.errors import ShapeError
 from ...core.functions.random import bernoulli_like, dropout as drop
 from ...core.ops import activation_composites
 from ...core.ops.shape import filled
 from ...core.source_location import fail, warn
 from ...core.tensor import Tensor
-from .arguments import check_tensor
-
-
-def check_rate(name: str, input: Tensor, p: float) -> None:
-    check_tensor(name, input)
-    if not 0 <= p <= 1:
-        fail(OutOfRangeError, f"{name}: p must be a probability between 0 and 1, got {p!r}", "p=0.5", input=input)
+from .dropout import keeps_all
 
 
 def channel_mask_shape(name: str, input: Tensor, ranks: tuple[int, int], batched: bool) -> tuple[int, ...]:
@@ -33,11 +27,11 @@ def channel_mask_shape(name: str, input: Tensor, ranks: tuple[int, int], batched
 def drop_channels(
     name: str, input: Tensor, p: float, training: bool, inplace: bool, ranks: tuple[int, int], batched: bool = False
 ) -> Tensor:
-    check_rate(name, input, p)
-    if name != "dropout1d" and (not training or p == 0 or not input.spec.size):
+    unchanged = keeps_all(name, input, p) or not training
+    if name != "dropout1d" and (unchanged or not input.spec.size):
         return input
     shape = channel_mask_shape(name, input, ranks, batched)
-    if not training or p == 0:
+    if unchanged:
         return input
     kept = drop(filled(input.spec.replace(shape=shape), 1), p)
     return input.mul_(kept) if inplace else input * kept
@@ -66,23 +60,23 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 
     Klambauer et al. 2017, section 3.
     """
-    check_rate("alpha_dropout", input, p)
-    return alpha_dropout_impl(input, p, training, inplace, input.spec.shape)
+    if keeps_all("alpha_dropout", input, p) or not training:
+        return input
+    return alpha_dropout_impl(input, p, inplace, input.spec.shape)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """alpha_dropout of whole channels of (N, C, ...)."""
-    check_rate("feature_alpha_dropout", input, p)
+    if keeps_all("feature_alpha_dropout", input, p) or not training:
+        return input
     shape = input.spec.shape
-    if training and 0 < p < 1 and input.spec.size and len(shape) < 2:
+    if p < 1 and input.spec.size and len(shape) < 2:
         what = f"feature_alpha_dropout: the input must be (N, C, ...), got {len(shape)} axes"
         fail(ShapeError, what, "F.alpha_dropout for single elements", input=input)
-    return alpha_dropout_impl(input, p, training, inplace, (*shape[:2], *[1] * (len(shape) - 2)))
+    return alpha_dropout_impl(input, p, inplace, (*shape[:2], *[1] * (len(shape) - 2)))
 
 
-def alpha_dropout_impl(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
-    if not training or p == 0:
-        return input
+def alpha_dropout_impl(input: Tensor, p: float, inplace: bool, shape: tuple[int, ...]) -> Tensor:
     if p == 1:
         new = input * 0.0
     else:

@@ -69,7 +69,8 @@ def affine(out: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
 
 
 def grouped(x: Tensor, groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    return norm.group_norm(x, 1 if weight is None else weight, 0 if bias is None else bias, groups=groups, eps=eps)
+    affine = 1 if weight is None else weight, 0 if bias is None else bias
+    return norm.group_norm(x, *affine, groups=groups, eps=float(eps))
 
 
 def group_norm(

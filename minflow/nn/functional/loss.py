@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.backend import namespace_of
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
-from ...core.functions.arguments import integer
+from ...core.functions.arguments import integer, is_symbolic, number_or_symbol, with_numbers
 from ...core.ir import Value
 from ...core.mode import MODE
 from ...core.ops import loss, loss_classes, loss_distance
@@ -197,9 +197,9 @@ def cross_entropy(
     """
     check_classes("cross_entropy", input, weight, reduction)
     check_tensor("cross_entropy", target, "target")
-    if isinstance(label_smoothing, Tensor):
-        label_smoothing = label_smoothing.item()
-    if not 0 <= label_smoothing <= 1:
+    label_smoothing = number_or_symbol(label_smoothing)
+    symbolic = is_symbolic(label_smoothing)
+    if not symbolic and not 0 <= label_smoothing <= 1:
         what = f"cross_entropy: label_smoothing is {label_smoothing}"
         fail(OutOfRangeError, what, "a share between 0 and 1, such as 0.1")
     before = computed_by(input, "softmax", "log_softmax")
@@ -211,14 +211,14 @@ def cross_entropy(
             input=input,
         )
     if target.spec.floating and target.spec.shape == input.spec.shape and target.spec.ndim:
-        return loss_classes.soft_cross_entropy(
-            input, target, or_one(weight), label_smoothing=label_smoothing, reduction=reduction
-        )
+        soft, smoothing = loss_classes.soft_cross_entropy, {"label_smoothing": label_smoothing}
+        return with_numbers(soft, input, target, or_one(weight), **smoothing, reduction=reduction)
     target = check_labels("cross_entropy", input, target, ignore_index)
     options: Any = {"ignore_index": ignore_index, "reduction": reduction}
-    if weight is None and label_smoothing == 0:
+    if weight is None and not symbolic and label_smoothing == 0:
         return softmax_cross_entropy(input, target, **options)[0]
-    return loss_classes.cross_entropy(input, target, or_one(weight), label_smoothing=label_smoothing, **options)
+    options["label_smoothing"] = label_smoothing
+    return with_numbers(loss_classes.cross_entropy, input, target, or_one(weight), **options)
 
 
 @legacy_reduction("input target weight size_average ignore_index reduce reduction")

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import Any
 
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.functions.arguments import is_symbolic, number_or_symbol, with_numbers
 from ...core.ops import loss_margin
 from ...core.source_location import fail
 from ...core.tensor import Tensor
@@ -99,11 +100,11 @@ def triplet_margin_loss(
     """
     check_all("triplet_margin_loss", reduction, anchor=anchor, positive=positive, negative=negative)
     same_axes("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
-    check_margin(margin)
+    margin = checked_margin(margin)
     for x1, x2 in ((anchor, positive), (anchor, negative), *([(positive, negative)] if swap else [])):
         check_rows("pairwise_distance", x1=x1, x2=x2)
-    options = dict(margin=float(margin), p=norm_order(p), eps=float(eps), swap=bool(swap), reduction=reduction)
-    return loss_margin.triplet_margin_loss(anchor, positive, negative, **options)
+    options = dict(margin=margin, p=norm_order(p), eps=float(eps), swap=bool(swap), reduction=reduction)
+    return with_numbers(loss_margin.triplet_margin_loss, anchor, positive, negative, **options)
 
 
 def triplet_margin_with_distance_loss(
@@ -119,11 +120,16 @@ def triplet_margin_with_distance_loss(
     """triplet_margin_loss with any distance: a function of two tensors, pairwise_distance if None."""
     check_all("triplet_margin_with_distance_loss", reduction, anchor=anchor, positive=positive, negative=negative)
     same_axes("triplet_margin_with_distance_loss", anchor=anchor, positive=positive, negative=negative)
-    check_margin(margin)
+    margin = checked_margin(margin)
     distance = distance_function or pairwise_distance
     return loss_margin.reduce_triplets(anchor, positive, negative, distance, margin, swap, reduction)
 
 
-def check_margin(margin: Any) -> None:
+def checked_margin(margin: Any) -> Any:
+    """The margin as a float, or as a symbolic tensor. Raises OutOfRangeError unless it is above 0."""
+    margin = number_or_symbol(margin)
+    if is_symbolic(margin):
+        return margin
     if not isinstance(margin, Real) or not float(margin) > 0:
         fail(OutOfRangeError, f"triplet_margin_loss: margin must be above 0, got {margin!r:.40}", "margin=1.0")
+    return float(margin)

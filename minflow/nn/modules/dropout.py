@@ -6,6 +6,7 @@ Read next: `../functional/dropout.py`.
 from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError
+from ...core.functions.arguments import number_or_symbol
 from ...core.random import Generator
 from ...core.source_location import fail
 from ...core.tensor import Tensor
@@ -23,6 +24,7 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False, generator: Generator | None = None):
         super().__init__()
+        p = number_or_symbol(p)
         if isinstance(p, bool) or not isinstance(p, int | float) or not 0 <= p <= 1:
             what = f"{type(self).__name__}: p must be a probability between 0 and 1, got {p!r}"
             fail(OutOfRangeError, what, f"nn.{type(self).__name__}(0.5)")

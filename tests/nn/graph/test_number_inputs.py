@@ -12,7 +12,7 @@ from minflow.core.base.errors import TraceError
 
 X = flow.arange(6.0).reshape(2, 3) / 2 - 1
 POSITIVE = X.abs() + 1
-FIRST = flow.tensor([0])
+FIRST, LABELS = flow.tensor([0]), flow.tensor([0, 1])
 
 WORKS = {
     "full": lambda x, v: flow.full((3,), v),
@@ -70,6 +70,15 @@ WORKS = {
     "gumbel_softmax": lambda x, v: F.gumbel_softmax(x, tau=v),
     "attention": lambda x, v: F.scaled_dot_product_attention(x[None], x[None], x[None], scale=v),
     "pow": lambda x, v: POSITIVE.pow(v) + 2**v * x,
+    "dropout": lambda x, v: F.dropout(x, p=v / 4),
+    "dropout of all": lambda x, v: F.dropout(x, p=v / v),
+    "dropout in evaluation": lambda x, v: F.dropout(x, p=v / 4, training=False) + v,
+    "dropout2d": lambda x, v: F.dropout2d(x[None, :, None], p=v / 4),
+    "dropout of attention": lambda x, v: F.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=v / 4),
+    "cross_entropy": lambda x, v: F.cross_entropy(x, LABELS, label_smoothing=v / 4),
+    "cross_entropy with weights": lambda x, v: F.cross_entropy(x, LABELS, POSITIVE[0], label_smoothing=v / 4),
+    "cross_entropy of probabilities": lambda x, v: F.cross_entropy(x, POSITIVE / 9, label_smoothing=v / 4),
+    "triplet_margin_loss": lambda x, v: F.triplet_margin_loss(x, x + 1, x - 1, margin=v),
     "bernoulli": lambda x, v: flow.bernoulli(flow.ones_like(x) * v / 4),
 }  # fmt: skip
 
@@ -143,14 +152,11 @@ REFUSED = {
     "float": (lambda x, v: x * float(v), r"float\(\) reads .*x \* n"),
     "bool": (lambda x, v: x if v > 0 else -x, r"bool\(\) reads .*flow.where"),
     "a slice": (lambda x, v: x[: v.long()], r"index\(\) reads .*known before the call"),
-    "dropout": (lambda x, v: F.dropout(x, p=v), r"dropout: p must be .*flow.bernoulli"),
+    "alpha_dropout": (lambda x, v: F.alpha_dropout(x, v, training=True), "alpha_dropout: p must be"),
+    "group_norm": (lambda x, v: F.group_norm(x[None], 2, eps=v), "group_norm: eps must be"),
     "normal_": (lambda x, v: x.clone().normal_(0, v), r"normal_: std must be .*randn_like"),
     "uniform_": (lambda x, v: x.clone().uniform_(0, v), r"uniform_: high must be .*rand_like"),
-    "cross_entropy": (
-        lambda x, v: F.cross_entropy(x, flow.tensor([0, 1]), label_smoothing=v),
-        "cross_entropy: label_smoothing must be .*attribute of the graph",
-    ),
-    "nan_to_num": (lambda x, v: flow.nan_to_num(x, nan=v), "nan_to_num: nan must be"),
+    "nan_to_num": (lambda x, v: flow.nan_to_num(x, nan=v), "nan_to_num: nan must be .*attribute of the graph"),
     "norm": (lambda x, v: flow.norm(x, p=v), "norm: p must be"),
     "cdist": (lambda x, v: flow.cdist(x, x, p=v), "cdist: p must be"),
     "interpolate": (lambda x, v: F.interpolate(x[None], scale_factor=v), "interpolate: scale_factor must be"),

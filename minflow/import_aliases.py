@@ -31,6 +31,7 @@ ALIASES = {
     **{f"jit.{name}": f"compat.torch_classes:{name}" for name in "OptimizedModule ScriptFunction ScriptModule".split()},
     "nn.modules.module._IncompatibleKeys": "nn.state:Incompatible",
     "autograd.profiler.emit_nvtx": "compat.torch_classes:emit_nvtx",
+    **{f"distributed.algorithms.{name}": "compat.torch_classes:Join" for name in ("Join", "join.Join")},
     "DeviceObjType": "core.spec:Device", "PyTorchFileReader": "compat.torch_classes:PyTorchFileReader",
     "fx.GraphModule": "compat.torch_classes:GraphModule", "ScriptModule": "compat.torch_classes:ScriptModule",
     **{f"backends.{name}": f"compat.namespaces.backends:{name}"
@@ -90,7 +91,8 @@ MERGED = {
         reduce_lr_on_plateau sequential_lr step_lr warmup_lr""".split()},
     "nn.modules": ("nn",), "nn.optimizer": ("optim",), "nn.optimizer.lr_scheduler": ("optim.lr_scheduler",),
     "_C": ("compat.functional_api.reordered", "compat.functional_api.fused", "nn.functional", "", "linalg"),
-    "fx": (), "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
+    "fx": (), "distributed.algorithms": (), "distributed.algorithms.join": (),
+    "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
     "_oneflow_internal": ("", "nn.functional"), "_utils": ("",), "functional": ("",),
     "storage": ("core.functions.storages", ""),
     "vision.models._api": ("vision.models",),

@@ -62,3 +62,20 @@ class emit_nvtx:
 
     def __exit__(self, *error: Any) -> None:
         pass
+
+
+class Join:
+    """Context manager of PyTorch for ranks with unequal numbers of batches; refused."""
+
+    def __init__(
+        self, joinables: list[Any], enable: bool = True, throw_on_early_termination: bool = False, **keywords: Any
+    ):
+        if enable:
+            what = "distributed.algorithms.Join: ranks with unequal numbers of batches do not wait for each other"
+            fail(StateError, what, "flow.utils.data.DistributedSampler, which gives each rank equally many samples")
+
+    def __enter__(self) -> Join:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        pass

@@ -17,6 +17,7 @@ from .base.locks import new_lock
 from .context import PerContext
 from .host import HostArray, host_array
 from .source_location import fail
+from .spec import Device, cpu
 
 CHUNK = 1 << 15  # blocks of four drawn at a time, so that the temporaries stay in cache
 FEW, AHEAD = 32, 32  # blocks that are drawn for this many counters at once, and kept
@@ -84,8 +85,10 @@ class Generator:
     (0, 7)
     """
 
-    def __init__(self, seed: int | None = None, device: object = "cpu"):
-        self.device = device
+    def __init__(self, seed: int | None = None, device: str | Device = "cpu"):
+        if isinstance(seed, (str, Device)):  # PyTorch's first argument
+            seed, device = None, seed
+        self.device = Device(device)
         self.lock = new_lock()
         self.manual_seed(int.from_bytes(os.urandom(6), "little") if seed is None else seed)
 
@@ -158,7 +161,7 @@ class DefaultGenerator(Generator):
     seed_, key, counter, lock = map(of_current_generator, ("seed_", "key", "counter", "lock"))
 
     def __init__(self) -> None:
-        self.device = "cpu"
+        self.device = cpu
 
     def __reduce__(self):
         return object.__new__, (Generator,), self.__getstate__()  # a copy is a generator of its own

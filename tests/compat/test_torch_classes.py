@@ -4,6 +4,7 @@ import inspect
 from datetime import timedelta
 
 import pytest
+from minflow.distributed.algorithms.join import Join
 from minflow.distributed.constants import default_pg_timeout
 from minflow.nn.modules.module import _IncompatibleKeys
 from minflow.overrides import (
@@ -52,7 +53,10 @@ def test_readers_and_ranges_are_refused():
     with pytest.raises(DeviceError, match="NVIDIA") as caught, flow.autograd.profiler.emit_nvtx():
         pass
     assert "profile" in caught.value.hint
-    with flow.autograd.profiler.emit_nvtx(enabled=False):
+    with pytest.raises(StateError, match="unequal numbers of batches") as caught:
+        Join([nn.Linear(2, 2)])
+    assert "DistributedSampler" in caught.value.hint
+    with flow.autograd.profiler.emit_nvtx(enabled=False), Join([], enable=False):
         assert flow.profiler.kineto_available()
 
 

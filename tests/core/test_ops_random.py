@@ -116,3 +116,11 @@ def test_box_and_muller_by_hand():
     np.testing.assert_allclose(
         x, [radius * math.cos(2 * math.pi * u[1]), radius * math.sin(2 * math.pi * u[1])], rtol=1e-12
     )
+
+
+def test_a_generator_takes_a_device_first_as_in_pytorch():
+    for generator in (flow.Generator("cpu"), flow.Generator(flow.device("cpu")), flow.Generator(device="cpu")):
+        assert generator.device is flow.device("cpu")
+    assert flow.Generator(3).initial_seed() == 3 and flow.default_generator.device is flow.device("cpu")
+    with pytest.raises(flow.DeviceError, match="no device 'gpu'"):
+        flow.Generator("gpu")

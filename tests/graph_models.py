@@ -145,7 +145,7 @@ class Predict(graphs.Predict):
 def state_bits(model, optimizer=None):
     found = {name: bits(t) for name, t in model.state_dict().items()}
     if optimizer is not None:
-        for i, p in enumerate(optimizer.parameters()):
+        for i, p in enumerate(optimizer._all_parameters()):
             found |= {f"{i}-{key}": bits(t) for key, t in optimizer.state.get(p, {}).items()}
     return found
 

@@ -1,6 +1,6 @@
 """Load a state all or nothing: first check everything, then write everything while Ctrl-C is delayed.
 
-Objects that load a state have `checked_state(state_dict)`: it raises StateError, or returns the remaining writes as a
+Objects that load a state have `_checked_state(state_dict)`: it raises StateError, or returns the remaining writes as a
 list of calls that cannot fail. A graph can thus check its modules, optimizers and schedulers before it writes to any of
 them. This module checks the values of a state: numbers, strings and containers of them. Read next: `state.py`,
 `../optim/optimizer.py`.

@@ -719,7 +719,7 @@ class Module(Display):
         """
         load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs, Module)
 
-    def checked_state(self, state_dict: Mapping[str, Any], strict: bool = True) -> Writes | None:
+    def _checked_state(self, state_dict: Mapping[str, Any], strict: bool = True) -> Writes | None:
         """Return the writes that loading would perform; see `loading.py`.
 
         None if they are known only during loading, because hooks or overridden methods take part.

@@ -41,11 +41,11 @@ class Adam(Moments):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def _state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else []), "step")
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        return adam_amsgrad if group["amsgrad"] else adam, self.common(group) | {
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        return adam_amsgrad if group["amsgrad"] else adam, self._common_attrs(group) | {
             "decoupled": bool(group.get("decoupled_weight_decay", False)),
             "corrected": bool(group.get("do_bias_correction", True)),
         }

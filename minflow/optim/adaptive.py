@@ -30,8 +30,8 @@ class RMSprop(Optimizer):
     Source: Tieleman & Hinton 2012, lecture 6.5; centered: Graves 2013 (arXiv:1308.0850), eq. 38.
     """
 
-    scalar_states = ("step",)
-    non_negative = ("lr", "alpha", "eps", "weight_decay", "momentum")
+    _scalar_states = ("step",)
+    _non_negative = ("lr", "alpha", "eps", "weight_decay", "momentum")
 
     def __init__(
         self,
@@ -50,11 +50,11 @@ class RMSprop(Optimizer):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def _state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         means = ["grad_avg"] if group["centered"] else []
         return ("square_avg", *means, *(["momentum_buffer"] if group["momentum"] else []), "step")
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         attrs = common_attrs(group, "alpha", "eps", "weight_decay")
         if not group["momentum"]:
             return ops.rmsprop_centered if group["centered"] else ops.rmsprop, attrs
@@ -71,8 +71,8 @@ class Adagrad(Optimizer):
     Source: Duchi, Hazan & Singer 2011, section 1.
     """
 
-    scalar_states = ("step",)
-    non_negative = ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
+    _scalar_states = ("step",)
+    _non_negative = ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps")
 
     def __init__(
         self,
@@ -91,13 +91,13 @@ class Adagrad(Optimizer):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def _state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("sum", "step")
 
-    def initial_value(self, name: str, group: Mapping[str, Any]) -> float:
+    def _initial_value(self, name: str, group: Mapping[str, Any]) -> float:
         return float(group["initial_accumulator_value"]) if name == "sum" else 0.0
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return ops.adagrad, common_attrs(group, "lr_decay", "eps", "weight_decay")
 
 
@@ -110,8 +110,8 @@ class Adadelta(Optimizer):
     Source: Zeiler 2012 (arXiv:1212.5701), algorithm 1.
     """
 
-    scalar_states = ("step",)
-    non_negative = ("lr", "eps", "weight_decay")
+    _scalar_states = ("step",)
+    _non_negative = ("lr", "eps", "weight_decay")
 
     def __init__(
         self,
@@ -129,14 +129,14 @@ class Adadelta(Optimizer):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def check(self, group: Mapping[str, Any]) -> None:
-        super().check(group)
+    def _check_hyperparameters(self, group: Mapping[str, Any]) -> None:
+        super()._check_hyperparameters(group)
         check_range("Adadelta", group, "rho", 0.0, 1.0)
 
-    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def _state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("square_avg", "acc_delta", "step")
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return ops.adadelta, common_attrs(group, "rho", "eps", "weight_decay")
 
 
@@ -149,7 +149,7 @@ class Rprop(Optimizer):
     Source: Riedmiller & Braun 1993, section 3.
     """
 
-    scalar_states = ("step",)
+    _scalar_states = ("step",)
 
     def __init__(
         self,
@@ -165,21 +165,21 @@ class Rprop(Optimizer):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def check(self, group: Mapping[str, Any]) -> None:
-        super().check(group)
+    def _check_hyperparameters(self, group: Mapping[str, Any]) -> None:
+        super()._check_hyperparameters(group)
         check_pair("Rprop", group, "step_sizes", "(1e-6, 50)")
         down, up = check_pair("Rprop", group, "etas", "(0.5, 1.2)")
         if not 0 < down < 1 < up:
             what = f"Rprop: etas must be below 1 and above 1, got {down:g} and {up:g}"
             fail(OptimError, what, "etas=(0.5, 1.2)", etas=group["etas"])
 
-    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def _state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("prev", "step_size", "step")
 
-    def initial_value(self, name: str, group: Mapping[str, Any]) -> float:
+    def _initial_value(self, name: str, group: Mapping[str, Any]) -> float:
         return float(group["lr"]) if name == "step_size" else 0.0
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         (down, up), (smallest, largest) = group["etas"], group["step_sizes"]
         attrs = {"etaminus": float(down), "etaplus": float(up), "smallest": float(smallest), "largest": float(largest)}
         return ops.rprop, attrs | common_attrs(group)
@@ -194,8 +194,8 @@ class ASGD(Optimizer):
     Source: Polyak & Juditsky 1992, section 2; Bottou 2010, section 5.
     """
 
-    scalar_states = ("mu", "eta", "step")
-    non_negative = ("lr", "weight_decay")
+    _scalar_states = ("mu", "eta", "step")
+    _non_negative = ("lr", "weight_decay")
 
     def __init__(
         self,
@@ -212,16 +212,16 @@ class ASGD(Optimizer):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def check(self, group: Mapping[str, Any]) -> None:
-        super().check(group)
+    def _check_hyperparameters(self, group: Mapping[str, Any]) -> None:
+        super()._check_hyperparameters(group)
         for name in ("lambd", "alpha", "t0"):
             as_number("ASGD", name, group[name])
 
-    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def _state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("ax", "mu", "eta", "step")
 
-    def initial_value(self, name: str, group: Mapping[str, Any]) -> float:
+    def _initial_value(self, name: str, group: Mapping[str, Any]) -> float:
         return {"mu": 1.0, "eta": float(group["lr"])}.get(name, 0.0)
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         return ops.asgd, common_attrs(group, "lambd", "alpha", "t0", "weight_decay")

@@ -179,7 +179,7 @@ class GradScaler:
             self.unscale_(optimizer)
         self.stepped.add(optimizer)
         flag = self.flags[optimizer]
-        if flag.device is cpu or not optimizer.traceable:
+        if flag.device is cpu or not optimizer._traceable:
             return None if flag.item() else optimizer.step(**kwargs)
         self.restore(optimizer)
         undo: list = []

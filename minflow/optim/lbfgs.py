@@ -131,26 +131,26 @@ class LBFGS(Optimizer):
             what = f"LBFGS has one group of parameters, not {len(self.param_groups)}: its steps see them all together"
             fail(OptimError, what, "LBFGS(model.parameters())", groups=len(self.param_groups))
 
-    def check(self, group: Mapping[str, Any]) -> None:
+    def _check_hyperparameters(self, group: Mapping[str, Any]) -> None:
         for name in ("lr", "tolerance_grad", "tolerance_change", "max_iter", "max_eval", "history_size"):
             check_range("LBFGS", group, name)
         if group["line_search_fn"] not in (None, "strong_wolfe"):
             what = f"LBFGS: line_search_fn must be None or 'strong_wolfe', got {group['line_search_fn']!r}"
             fail(OptimError, what, "None or 'strong_wolfe'", line_search_fn=group["line_search_fn"])
 
-    def copy_data(self, value: Any) -> Any:
+    def _copy_data(self, value: Any) -> Any:
         """Copy a value of a state, which has no objects as those of other custom steps."""
         return plain_data(value)
 
-    def convert_custom_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
+    def _convert_custom_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
         """Return a checked copy of the state of the first parameter, which has one element per element of all
         parameters.
         """
         owner, hint = type(self).__name__, "a state that was saved from an LBFGS of the same parameters"
-        copy, size = super().convert_custom_state(p, passed), sum([q.numel() for q in self.parameters()])
+        copy, size = super()._convert_custom_state(p, passed), sum([q.numel() for q in self._all_parameters()])
         if not copy:
             return copy
-        if p is not self.parameters()[0]:
+        if p is not self._all_parameters()[0]:
             refuse(owner, "only the first parameter may have a state", hint, found=sorted(map(str, copy)))
         copy.pop("al", None)  # PyTorch's scratch memory
         if set(copy) != set(STATE_NAMES):
@@ -175,19 +175,19 @@ class LBFGS(Optimizer):
             result[name] = tensors if name.startswith("old") else tensors[0]
         return result
 
-    def gather_gradient(self) -> Array:
+    def _gather_gradient(self) -> Array:
         """Concatenate the gradients of all parameters, with zeros for missing ones."""
-        parameters = self.parameters()
+        parameters = self._all_parameters()
         xp = namespace(parameters[0].spec.device)
         return xp.concatenate(
             [xp.zeros(p.numel(), p.spec.np) if p.grad is None else elements_of(p.grad).reshape(-1) for p in parameters]
         )
 
-    def add_direction(self, t: float, d: Array, start: list[Array] | None = None) -> None:
+    def _add_direction(self, t: float, d: Array, start: list[Array] | None = None) -> None:
         """Add t * d to the parameters, or to `start`."""
         offset = 0
         with no_grad():
-            for i, p in enumerate(self.parameters()):
+            for i, p in enumerate(self._all_parameters()):
                 part = d[offset : offset + p.numel()].reshape(p.shape)
                 base = elements_of(p) if start is None else start[i]
                 moved = namespace(p.spec.device).asarray(base + part * p.spec.np.type(t), p.spec.np)
@@ -195,7 +195,7 @@ class LBFGS(Optimizer):
                 p.copy_(new if p.is_local else on_each_rank(new, p.placement))
                 offset += p.numel()
 
-    def direction(self, state: dict[str, Any], grad: Array) -> Array:
+    def _direction(self, state: dict[str, Any], grad: Array) -> Array:
         """The descent direction, scaled by the curvature of the last steps."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
@@ -224,13 +224,13 @@ class LBFGS(Optimizer):
         if not callable(closure):
             hint = "def closure(): optimizer.zero_grad(); loss = ...; loss.backward(); return loss"
             fail(OptimError, "LBFGS.step needs a closure, which it calls several times", hint, closure=closure)
-        group, parameters = self.param_groups[0], self.parameters()
+        group, parameters = self.param_groups[0], self._all_parameters()
         if not parameters:
             fail(OptimError, "LBFGS.step: there are no parameters", "LBFGS(model.parameters())", params=parameters)
         lr, search = rate_of(self, group), group["line_search_fn"] is not None
         with enable_grad():
             first = closure()
-        loss, grad, evaluations = float(first), self.gather_gradient(), 1
+        loss, grad, evaluations = float(first), self._gather_gradient(), 1
         kept = self.state[parameters[0]]
         state = {"func_evals": 0, "n_iter": 0, **{name: as_arrays(value) for name, value in kept.items()}}
         state["func_evals"] += 1
@@ -238,7 +238,7 @@ class LBFGS(Optimizer):
         count = 0
         while count < group["max_iter"] and not flat_enough:
             count, state["n_iter"] = count + 1, state["n_iter"] + 1
-            state["d"] = d = self.direction(state, grad)
+            state["d"] = d = self._direction(state, grad)
             state["prev_flat_grad"], state["prev_loss"] = grad, loss
             state["t"] = t = min(1.0, 1.0 / number_of(abs(grad).sum())) * lr if state["n_iter"] == 1 else lr
             slope, last, calls = number_of(grad.dot(d)), count == group["max_iter"], 0
@@ -247,7 +247,7 @@ class LBFGS(Optimizer):
             if search:
                 start = [elements_of(p).copy() for p in parameters]
                 point, calls = strong_wolfe(
-                    functools.partial(self.evaluate_at, closure, start, d),
+                    functools.partial(self._evaluate_at, closure, start, d),
                     Point(0, loss, grad, slope),
                     t,
                     max_abs(d),
@@ -255,13 +255,13 @@ class LBFGS(Optimizer):
                     int(group["max_eval"]) - evaluations,
                 )
                 loss, grad, state["t"] = point.loss, point.grad, point.t
-                self.add_direction(point.t, d, start)
+                self._add_direction(point.t, d, start)
             else:
-                self.add_direction(t, d)
+                self._add_direction(t, d)
                 if not last:
                     with enable_grad():
                         loss = float(closure())
-                    grad, calls = self.gather_gradient(), 1
+                    grad, calls = self._gather_gradient(), 1
             evaluations, state["func_evals"] = evaluations + calls, state["func_evals"] + calls
             flat_enough = max_abs(grad) <= group["tolerance_grad"]
             tiny = group["tolerance_change"]
@@ -271,12 +271,12 @@ class LBFGS(Optimizer):
         kept.update({name: as_tensors(value) for name, value in state.items()})
         return first
 
-    def evaluate_at(self, closure: Callable[[], Any], start: list[Array], d: Array, t: float) -> Point:
+    def _evaluate_at(self, closure: Callable[[], Any], start: list[Array], d: Array, t: float) -> Point:
         """The point at step size t along d."""
-        self.add_direction(t, d, start)
+        self._add_direction(t, d, start)
         with enable_grad():
             loss = float(closure())
-        grad = self.gather_gradient()
+        grad = self._gather_gradient()
         return Point(t, loss, grad, number_of(grad.dot(d)))
 
 

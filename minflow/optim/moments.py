@@ -16,17 +16,17 @@ from .optimizer import Optimizer, hyperparameters
 class Moments(Optimizer):
     """Shared by Adam and its relatives: two running means, their decay rates in `betas`, `eps`, `weight_decay`."""
 
-    scalar_states: tuple[str, ...] = ("step",)
-    non_negative: tuple[str, ...] = ("lr", "eps", "weight_decay")
+    _scalar_states: tuple[str, ...] = ("step",)
+    _non_negative: tuple[str, ...] = ("lr", "eps", "weight_decay")
 
-    def check(self, group: Mapping[str, Any]) -> None:
-        super().check(group)
+    def _check_hyperparameters(self, group: Mapping[str, Any]) -> None:
+        super()._check_hyperparameters(group)
         check_betas(type(self).__name__, group)
 
-    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def _state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", "step")
 
-    def common(self, group: Mapping[str, Any]) -> dict[str, Any]:
+    def _common_attrs(self, group: Mapping[str, Any]) -> dict[str, Any]:
         """The attrs that all ops of this family take."""
         beta1, beta2 = group["betas"]
         return {
@@ -61,11 +61,11 @@ class Adamax(Moments):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def _state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_inf", "step")
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        return adamax, self.common(group)
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        return adamax, self._common_attrs(group)
 
 
 class NAdam(Moments):
@@ -77,8 +77,8 @@ class NAdam(Moments):
     Source: Dozat 2016, "Incorporating Nesterov momentum into Adam", section 4.
     """
 
-    scalar_states = ("mu_product", "step")
-    non_negative = (*Moments.non_negative, "momentum_decay")
+    _scalar_states = ("mu_product", "step")
+    _non_negative = (*Moments._non_negative, "momentum_decay")
 
     def __init__(
         self,
@@ -97,14 +97,14 @@ class NAdam(Moments):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def _state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq", "mu_product", "step")
 
-    def initial_value(self, name: str, group: Mapping[str, Any]) -> float:
+    def _initial_value(self, name: str, group: Mapping[str, Any]) -> float:
         return 1.0 if name == "mu_product" else 0.0
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        return nadam, self.common(group) | {
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        return nadam, self._common_attrs(group) | {
             "momentum_decay": float(group["momentum_decay"]),
             "decoupled": bool(group["decoupled_weight_decay"]),
         }
@@ -134,8 +134,8 @@ class RAdam(Moments):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        return radam, self.common(group) | {"decoupled": bool(group["decoupled_weight_decay"])}
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        return radam, self._common_attrs(group) | {"decoupled": bool(group["decoupled_weight_decay"])}
 
 
 class SparseAdam(Moments):
@@ -145,7 +145,7 @@ class SparseAdam(Moments):
     maximize: ascend.  Source: Kingma & Ba 2015 (arXiv:1412.6980), algorithm 1, for the rows.
     """
 
-    non_negative = ("lr", "eps")
+    _non_negative = ("lr", "eps")
 
     def __init__(
         self,
@@ -157,8 +157,8 @@ class SparseAdam(Moments):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        attrs = self.common({**group, "weight_decay": 0.0})
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        attrs = self._common_attrs({**group, "weight_decay": 0.0})
         return sparse_adam, {name: x for name, x in attrs.items() if name != "weight_decay"}
 
 
@@ -186,14 +186,14 @@ class LAMB(Moments):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def check(self, group: Mapping[str, Any]) -> None:
-        super().check(group)
+    def _check_hyperparameters(self, group: Mapping[str, Any]) -> None:
+        super()._check_hyperparameters(group)
         if group["amsgrad"]:
             what = "LAMB: amsgrad is not supported"
             fail(OptimError, what, "amsgrad=False, or Adam(params, amsgrad=True)", amsgrad=group["amsgrad"])
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
-        return lamb, self.common(group) | {
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+        return lamb, self._common_attrs(group) | {
             "decoupled": bool(group["adam_w_mode"]),
             "corrected": bool(group["do_bias_correction"]),
         }

@@ -36,7 +36,6 @@ from ..core.tensor import Tensor
 from ..nn.loading import MAX_COUNT, Refused, Writes, array_of, as_refusal, plain_data, refuse, tensor_of, write
 from ..nn.utils.clip_grad import clip_grad_norm_
 from .groups import Group, Params, as_groups, as_number, check_flags, check_kinds, check_range, group_members
-from .renamed_hooks import RenamedHook, accept_old_names
 from .untracked_params import check_untracked
 
 Function = TypeVar("Function", bound=Callable)  # a decorator returns a function of the same signature
@@ -173,25 +172,25 @@ def with_step_hooks(step: Function) -> Function:
 
     @functools.wraps(step)
     def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if self.in_step:
+        if self._in_step:
             return step(self, *args, **kwargs)
-        mode, before, (pre_hooks, post_hooks) = MODE.get(), self.steps, self.step_hooks()
-        if mode.trace is not None and (pre_hooks or post_hooks or not self.traceable):
-            self.refuse_trace("it has step hooks" if self.traceable else CUSTOM_STEP)
+        mode, before, (pre_hooks, post_hooks) = MODE.get(), self._steps_taken, self._step_hooks()
+        if mode.trace is not None and (pre_hooks or post_hooks or not self._traceable):
+            self._refuse_trace("it has step hooks" if self._traceable else CUSTOM_STEP)
         for hook in pre_hooks:
             if (changed := hook(self, args, kwargs)) is not None:
                 if not isinstance(changed, tuple) or len(changed) != 2:
                     what = f"must return (args, kwargs) or None, got {with_article(changed)}"
                     refuse_hook(OptimError, hook, what, "return args, kwargs", {"returned": describe(changed)})
                 args, kwargs = changed
-        self.in_step = True
+        self._in_step = True
         try:
             result = step(self, *args, **kwargs)
         finally:
-            self.in_step = False
-        if not self.traceable and self.steps == before:
-            self.backwards = mutation_counter.backwards
-            self.count_step()
+            self._in_step = False
+        if not self._traceable and self._steps_taken == before:
+            self._last_backwards = mutation_counter.backwards
+            self._count_step()
         for hook in post_hooks:
             hook(self, args, kwargs)
         return result
@@ -200,11 +199,11 @@ def with_step_hooks(step: Function) -> Function:
 
 
 LAZY_ATTRIBUTES: dict[str, Callable[[], Any]] = {
-    "pre_hooks": OrderedDict,
-    "post_hooks": OrderedDict,
-    "state_hooks": functools.partial(defaultdict, OrderedDict),
-    "untracked": dict,
-    "steps": int,
+    "_optimizer_step_pre_hooks": OrderedDict,
+    "_optimizer_step_post_hooks": OrderedDict,
+    "_state_hooks": functools.partial(defaultdict, OrderedDict),
+    "_untracked": dict,
+    "_steps_taken": int,
 }
 
 
@@ -218,26 +217,23 @@ class Optimizer:
     Attributes: `param_groups`, a list of dicts; `state`, parameter -> dict of tensors, empty before the first step;
     `defaults`.
 
-    A custom optimizer defines `state_names` and `update_rule` (see CONTRIBUTING.md), and then also runs in graphs, or
+    A custom optimizer defines `_state_names` and `_update_rule` (see CONTRIBUTING.md), and then also runs in graphs, or
     it defines `step()` over `p.grad` and `self.state[p]` as in PyTorch. The latter runs only eagerly; the error of a
     graph names it.
     """
 
-    in_step = False  # True during a step()
-    steps: int  # number of steps since this object was created
-    pre_hooks: OrderedDict[int, Callable]
-    post_hooks: OrderedDict[int, Callable]
-    state_hooks: defaultdict[str, OrderedDict[int, Callable]]
-    untracked: dict[frozenset, list[int]]  # sets of untracked parameters -> steps in which they had gradients
+    _in_step = False  # True during a step()
+    _steps_taken: int  # number of steps since this object was created
+    _optimizer_step_pre_hooks: OrderedDict[int, Callable]
+    _optimizer_step_post_hooks: OrderedDict[int, Callable]
+    _state_hooks: defaultdict[str, OrderedDict[int, Callable]]
+    _untracked: dict[frozenset, list[int]]  # sets of untracked parameters -> steps in which they had gradients
 
     # consecutive steps without a gradient; initialized so that a new optimizer warns at the second one
-    idle = MAX_IDLE_STEPS - 2
-    backwards = 0  # number of backward() calls at the last step
-    non_negative: tuple[str, ...] = ("lr",)  # names of hyperparameters that are refused below 0
-    scalar_states: tuple[str, ...] = ()  # names of states that are one float32 element per parameter, as in PyTorch
-
-    names, first = RenamedHook("state_names"), RenamedHook("initial_value")
-    rule, numbers = RenamedHook("update_rule"), RenamedHook("scalar_states")
+    _idle_steps = MAX_IDLE_STEPS - 2
+    _last_backwards = 0  # number of backward() calls at the last step
+    _non_negative: tuple[str, ...] = ("lr",)  # names of hyperparameters that are refused below 0
+    _scalar_states: tuple[str, ...] = ()  # names of states that are one float32 element per parameter, as in PyTorch
 
     def __init__(self, params: Params, defaults: Mapping[str, Any]):
         self.defaults = dict(defaults)
@@ -256,12 +252,11 @@ class Optimizer:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        accept_old_names(cls, Optimizer)
         if "_init_group" in cls.__dict__ and "step" not in cls.__dict__:
             fail(
                 OptimError,
                 f"{cls.__name__} defines _init_group, and its step() does not call it",
-                "def step(self, closure=None): ... beside it; or state_names(group), the state that a parameter needs",
+                "def step(self, closure=None): ... beside it; or _state_names(group), the state that a parameter needs",
                 method=cls.__dict__["_init_group"],
             )
         if "step" in cls.__dict__:
@@ -274,44 +269,44 @@ class Optimizer:
         self.__dict__.update(state)
 
     @property
-    def has_custom_load(self) -> bool:
+    def _has_custom_load(self) -> bool:
         """True if hooks, or a method of the class, take part in load_state_dict."""
-        return any(self.state_hooks.values()) or type(self).__setstate__ is not Optimizer.__setstate__
+        return any(self._state_hooks.values()) or type(self).__setstate__ is not Optimizer.__setstate__
 
     # ---- for subclasses ------------------------------------------------------------------------------------
 
-    def check(self, group: Mapping[str, Any]) -> None:
+    def _check_hyperparameters(self, group: Mapping[str, Any]) -> None:
         """Refuse hyperparameters outside their range: by default, those in `non_negative` if they are below 0."""
-        for name in self.non_negative:
+        for name in self._non_negative:
             if name in group:
                 check_range(type(self).__name__, group, name)
 
-    def check_group(self, group: Mapping[str, Any]) -> None:
+    def _check_group(self, group: Mapping[str, Any]) -> None:
         """Refuse a group that cannot take a step."""
         owner = type(self).__name__
         check_flags(type(self), group)
         check_kinds(owner, group, self.defaults)
-        self.check(group)
+        self._check_hyperparameters(group)
         for name in ("initial_lr", "clip_grad_max_norm"):
             if group.get(name) is not None:
                 check_range(owner, group, name)
         if group.get("clip_grad_norm_type") is not None:
             as_number(owner, "clip_grad_norm_type", group["clip_grad_norm_type"])
 
-    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def _state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         """Names of the state of a parameter in this group, in the order of the op's inputs and outputs."""
         return ()
 
-    def initial_value(self, name: str, group: Mapping[str, Any]) -> float:
+    def _initial_value(self, name: str, group: Mapping[str, Any]) -> float:
         """Return the number that fills the state `name` before the first step."""
         return 0.0
 
     @property
-    def traceable(self) -> bool:
+    def _traceable(self) -> bool:
         """True if the step is a rule, which a graph can record."""
-        return type(self).update_rule is not Optimizer.update_rule
+        return type(self)._update_rule is not Optimizer._update_rule
 
-    def refuse_trace(self, why: str = CUSTOM_STEP) -> None:
+    def _refuse_trace(self, why: str = CUSTOM_STEP) -> None:
         """Raise the GraphError for an optimizer that cannot be part of a graph."""
         name = type(self).__name__
         fail(
@@ -322,15 +317,15 @@ class Optimizer:
             optimizer=name,
         )
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         """Return the op `(p, grad, *state, lr; attrs) -> p, *state` of this group, and its attrs."""
         what = f"{type(self).__name__} has no rule"
-        fail(OptimError, what, "def update_rule(self, group): return op, attrs; or override step()")
+        fail(OptimError, what, "def _update_rule(self, group): return op, attrs; or override step()")
 
     def _cuda_graph_capture_health_check(self) -> None:
         """Do nothing; a custom step() copied from PyTorch calls it."""
 
-    def check_closure(self, closure: Any) -> None:
+    def _check_closure(self, closure: Any) -> None:
         """Refuse a closure that cannot be called, such as a learning rate."""
         if not callable(closure):
             what = f"{type(self).__name__}.step takes a function that computes the loss, or nothing"
@@ -349,7 +344,7 @@ class Optimizer:
         if (mode := MODE.get()).watch is not None and mode.origin is None:
             mode.watch.refuse_step(self, "step")
         if closure is not None:
-            self.check_closure(closure)
+            self._check_closure(closure)
             with enable_grad():
                 loss = closure()
         mode = MODE.get().replace(grad=False)
@@ -363,19 +358,19 @@ class Optimizer:
                 if not with_gradient:
                     continue
                 has_gradients = True
-                op, attrs = self.update_rule(group)
+                op, attrs = self._update_rule(group)
                 together: dict[Device, list] = {}  # device other than the CPU -> (targets, inputs) of the rule
-                names, lr = self.state_names(group), mode.scalar(lambda group=group: rate_of(self, group))
+                names, lr = self._state_names(group), mode.scalar(lambda group=group: rate_of(self, group))
                 for p, g in with_gradient:
                     if g.accumulated_after_step:
-                        self.warn_mixed(p)
+                        self._warn_mixed(p)
                     g.used_by_step = True
                     if looked and g.spec.device is not cpu:
-                        if not self.steps & 3:
+                        if not self._steps_taken & 3:
                             elsewhere.setdefault(g.spec.device, []).append((p, g))
-                    elif looked and (g.spec.size <= LARGE_GRADIENT or not self.steps & 3):
+                    elif looked and (g.spec.size <= LARGE_GRADIENT or not self._steps_taken & 3):
                         total += float(abs(vdot(g.array, g.array)))
-                    state = self.state_of(p, group) if names else {}
+                    state = self._state_of(p, group) if names else {}
                     held = [state[name] for name in names]
                     if p.spec.dtype.is_complex:  # a rule updates the two parts as numbers of their own
                         p, g, *held = [view_as_real(t) if t.spec.dtype.is_complex else t for t in (p, g, *held)]
@@ -386,30 +381,30 @@ class Optimizer:
                 for calls in together.values():
                     mode.update_all(op, calls, attrs)
         if not mode.trace:
-            self.idle = 0 if has_gradients else self.idle + 1
-            if self.idle == MAX_IDLE_STEPS:
-                self.check_idle()
-            self.backwards = mutation_counter.backwards
+            self._idle_steps = 0 if has_gradients else self._idle_steps + 1
+            if self._idle_steps == MAX_IDLE_STEPS:
+                self._check_idle()
+            self._last_backwards = mutation_counter.backwards
             if not math.isfinite(total):
-                check_gradients(self, [(p, g) for p in self.parameters() if (g := p.grad) is not None])
+                check_gradients(self, [(p, g) for p in self._all_parameters() if (g := p.grad) is not None])
             for pairs in elsewhere.values():
                 defer_gradient_check(self, pairs)
             if check_state().untracked:
                 check_untracked(self)
-            self.count_step()
+            self._count_step()
         return loss
 
-    def count_step(self) -> None:
+    def _count_step(self) -> None:
         """Count a step; compiled steps call it too."""
-        self.steps += 1
+        self._steps_taken += 1
         if MODE.get().has_listeners(events.StepDone):
-            events.emit(events.StepDone(self, self.steps, self.learning_rates()))
+            events.emit(events.StepDone(self, self._steps_taken, self._learning_rates()))
 
-    def learning_rates(self) -> tuple[float, ...]:
+    def _learning_rates(self) -> tuple[float, ...]:
         """The learning rate of each group."""
         return tuple([rate_of(self, group) for group in self.param_groups if "lr" in group])
 
-    def warn_mixed(self, p: Tensor) -> None:
+    def _warn_mixed(self, p: Tensor) -> None:
         """Warn that a step reuses the gradient of an earlier step, to which another backward() has added."""
         warn(
             f"{type(self).__name__}.step: a step has used this gradient already, "
@@ -419,15 +414,15 @@ class Optimizer:
             parameter=p,
         )
 
-    def check_idle(self) -> None:
+    def _check_idle(self) -> None:
         """Warn if consecutive steps find no gradient: backward() was forgotten, or reaches other parameters.
 
         One such step may be intentional, as may several if parameters are frozen or are updated every few steps, or
         many that only advance a scheduler to plot its rates, without any backward().
         """
-        wanted = [p for p in self.parameters() if p.requires_grad]
+        wanted = [p for p in self._all_parameters() if p.requires_grad]
         scheduled = any("initial_lr" in group for group in self.param_groups)
-        if not wanted or (scheduled and self.backwards == mutation_counter.backwards):
+        if not wanted or (scheduled and self._last_backwards == mutation_counter.backwards):
             return
         name = type(self).__name__
         warn(
@@ -466,28 +461,28 @@ class Optimizer:
 
     # ---- state ---------------------------------------------------------------------------------------------------
 
-    def state_of(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
+    def _state_of(self, p: Tensor, group: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return the state of p, a member of `group`; create it if missing."""
         state = self.state[p]
-        for name in self.state_names(group):
+        for name in self._state_names(group):
             if name not in state:
-                spec = Spec((), float32) if name in self.scalar_states else p.spec  # rules read numbers on the host
-                part, value = local_spec(spec, current_context().rank), self.initial_value(name, group)
+                spec = Spec((), float32) if name in self._scalar_states else p.spec  # rules read numbers on the host
+                part, value = local_spec(spec, current_context().rank), self._initial_value(name, group)
                 state[name] = Tensor(full(part, complex(value, value) if spec.dtype.is_complex else value), spec)
                 bump_mutations()
         return state
 
-    def prepare(self) -> None:
+    def _create_states(self) -> None:
         """Create the state of every parameter that requires a gradient before the first step, for tracing."""
-        if not self.traceable:
-            self.refuse_trace()
+        if not self._traceable:
+            self._refuse_trace()
         for group in self.param_groups:
-            names = self.state_names(group)
+            names = self._state_names(group)
             for p in group["params"]:
                 if names and p.requires_grad:
-                    self.state_of(p, group)
+                    self._state_of(p, group)
 
-    def fingerprint(self) -> tuple:
+    def _fingerprint(self) -> tuple:
         """Key of the values that are compiled into a step."""
         return tuple([group.fingerprint() for group in self.param_groups])
 
@@ -495,32 +490,33 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook: Callable) -> Handle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs) for the step."""
-        return add_hook(self.pre_hooks, hook)
+        return add_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable) -> Handle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
-        return add_hook(self.post_hooks, hook)
+        return add_hook(self._optimizer_step_post_hooks, hook)
 
-    def step_hooks(self) -> tuple[list[Callable], list[Callable]]:
+    def _step_hooks(self) -> tuple[list[Callable], list[Callable]]:
         """The hooks that run before a step, and those that run after it, in order."""
         before, after = STEP_HOOKS
-        return [*before.values(), *self.pre_hooks.values()], [*self.post_hooks.values(), *after.values()]
+        own_before, own_after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        return [*before.values(), *own_before.values()], [*own_after.values(), *after.values()]
 
     def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> Handle:
         """Call `hook(optimizer)` before state_dict()."""
-        return add_hook(self.state_hooks["before"], hook, "hook(optimizer)", prepend)
+        return add_hook(self._state_hooks["before"], hook, "hook(optimizer)", prepend)
 
     def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> Handle:
         """Call `hook(optimizer, state_dict)` with the result of state_dict(); a dict that it returns replaces it."""
-        return add_hook(self.state_hooks["after"], hook, "hook(optimizer, state_dict)", prepend)
+        return add_hook(self._state_hooks["after"], hook, "hook(optimizer, state_dict)", prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> Handle:
         """Call `hook(optimizer, state_dict)` before loading, with a copy; a dict that it returns is loaded instead."""
-        return add_hook(self.state_hooks["load_before"], hook, "hook(optimizer, state_dict)", prepend)
+        return add_hook(self._state_hooks["load_before"], hook, "hook(optimizer, state_dict)", prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> Handle:
         """Call `hook(optimizer)` after a state is loaded."""
-        return add_hook(self.state_hooks["load_after"], hook, "hook(optimizer)", prepend)
+        return add_hook(self._state_hooks["load_after"], hook, "hook(optimizer)", prepend)
 
     # ---- groups --------------------------------------------------------------------------------------------------
 
@@ -555,7 +551,7 @@ class Optimizer:
         if absent := [name for name, value in group.items() if value is required]:
             what = f"{owner}: group {len(self.param_groups)} has no {absent[0]}, which has no default"
             fail(OptimError, what, f"{owner}(params, {absent[0]}=...)", group=list(group))
-        self.check_group(group)
+        self._check_group(group)
         self.param_groups.append(group)
         for p in params:
             p.has_optimizer = True
@@ -569,13 +565,13 @@ class Optimizer:
         The index of a parameter is its position among all parameters, group by group. The tensors share their storage
         with the optimizer's.
         """
-        for hook in list(self.state_hooks["before"].values()):
+        for hook in list(self._state_hooks["before"].values()):
             hook(self)
-        return self.run_state_hooks("after", self.state_dict_without_hooks())
+        return self._run_state_hooks("after", self._state_dict_without_hooks())
 
-    def run_state_hooks(self, kind: str, state: Any) -> Any:
+    def _run_state_hooks(self, kind: str, state: Any) -> Any:
         """Apply the hooks of one kind to a state, each of which may change it or return a replacement."""
-        for hook in list(self.state_hooks[kind].values()):
+        for hook in list(self._state_hooks[kind].values()):
             if (changed := hook(self, state)) is not None:
                 if not isinstance(changed, Mapping):
                     what = f"must return a dict or None, got {with_article(changed)}"
@@ -584,9 +580,9 @@ class Optimizer:
                 state = changed
         return state
 
-    def state_dict_without_hooks(self) -> dict[str, Any]:
+    def _state_dict_without_hooks(self) -> dict[str, Any]:
         """Return the state_dict, before its hooks run."""
-        numbers = {id(p): i for i, p in enumerate(self.parameters())}
+        numbers = {id(p): i for i, p in enumerate(self._all_parameters())}
         groups = [
             {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]}
             for g in self.param_groups
@@ -598,21 +594,21 @@ class Optimizer:
         }
         return {"state": state, "param_groups": groups}
 
-    def parameters(self) -> list[Tensor]:
+    def _all_parameters(self) -> list[Tensor]:
         """All parameters, group by group."""
         return [p for group in self.param_groups for p in group["params"]]
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load a `state_dict()` of minflow or PyTorch: all of it, or raise a StateError and change nothing."""
         if isinstance(state_dict, Mapping):
-            state_dict = self.run_state_hooks("load_before", dict(state_dict))
-        write(self.checked_state(state_dict))
+            state_dict = self._run_state_hooks("load_before", dict(state_dict))
+        write(self._checked_state(state_dict))
         if type(self).__setstate__ is not Optimizer.__setstate__:
             self.__setstate__({"state": self.state, "param_groups": self.param_groups})
-        for hook in list(self.state_hooks["load_after"].values()):
+        for hook in list(self._state_hooks["load_after"].values()):
             hook(self)
 
-    def checked_state(self, state_dict: Mapping[str, Any]) -> Writes:
+    def _checked_state(self, state_dict: Mapping[str, Any]) -> Writes:
         """Return the writes that loading would perform; see `../nn/loading.py`."""
         owner = type(self).__name__
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= set(state_dict):
@@ -620,19 +616,19 @@ class Optimizer:
             hint = "optimizer.load_state_dict(other.state_dict()); a model's state goes into model.load_state_dict"
             refuse(owner, what, hint, keys=list(state_dict)[:6] if isinstance(state_dict, Mapping) else state_dict)
         passed, states = state_dict["param_groups"], state_dict["state"]
-        self.check_listing(passed, states)
-        groups = [self.checked_group(i, group) for i, group in enumerate(passed)]
+        self._check_listing(passed, states)
+        groups = [self._checked_group(i, group) for i, group in enumerate(passed)]
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         copies: list[tuple[Tensor, Tensor]] = []
-        if not self.traceable:  # entries of a custom step() under keys other than parameters
-            state.update({key: self.copy_data(held) for key, held in states.items() if not isinstance(key, int)})
+        if not self._traceable:  # entries of a custom step() under keys other than parameters
+            state.update({key: self._copy_data(held) for key, held in states.items() if not isinstance(key, int)})
         places = [(n, group) for saved, group in zip(passed, groups) for n in saved["params"]]
-        for (n, group), p in zip(places, self.parameters()):
-            if not self.traceable:
+        for (n, group), p in zip(places, self._all_parameters()):
+            if not self._traceable:
                 if n in states:
-                    state[p] = self.convert_custom_state(p, states[n])
+                    state[p] = self._convert_custom_state(p, states[n])
                 continue
-            for name, value in self.convert_state(n, p, group, states.get(n, {})):
+            for name, value in self._convert_state(n, p, group, states.get(n, {})):
                 held = self.state.get(p, {}).get(name)
                 if isinstance(held, Tensor) and held.spec is value.spec and is_writable(held):
                     copies.append((held, value))  # a compiled step knows the storage
@@ -649,7 +645,7 @@ class Optimizer:
 
         return [take]
 
-    def check_listing(self, passed: Any, states: Any) -> None:
+    def _check_listing(self, passed: Any, states: Any) -> None:
         """Refuse a state whose groups differ from this optimizer's, before its contents are examined."""
         owner = type(self).__name__
         if not isinstance(passed, list | tuple) or not all(
@@ -667,14 +663,14 @@ class Optimizer:
             refuse(owner, what, "the result of an optimizer's state_dict()", params=numbers[:20])
         # a custom step() may keep other entries under keys that are not parameters
         entries = list(states.items()) if isinstance(states, Mapping) else [(0, None)]
-        if not all(isinstance(held, Mapping) for key, held in entries if self.traceable or isinstance(key, int)):
+        if not all(isinstance(held, Mapping) for key, held in entries if self._traceable or isinstance(key, int)):
             refuse(owner, "'state' is not a dict of dicts", "the result of an optimizer's state_dict()", state=states)
-        if self.traceable and (unknown := [n for n in states if n not in set(numbers)]):
+        if self._traceable and (unknown := [n for n in states if n not in set(numbers)]):
             what = f"it has a state for {unknown[0]!r}, which is not a parameter of its groups"
             hint = "the result of an optimizer's state_dict()"
             refuse(owner, what, hint, parameters=numbers[:20], unknown=unknown[:20])
 
-    def checked_group(self, i: int, passed: Mapping[str, Any]) -> dict[str, Any]:
+    def _checked_group(self, i: int, passed: Mapping[str, Any]) -> dict[str, Any]:
         """Return the hyperparameters after loading. Missing ones stay, except `lr`; new ones must be plain data."""
         owner, mine = type(self).__name__, self.param_groups[i]
         new: dict[str, Any] = {}
@@ -683,7 +679,7 @@ class Optimizer:
                 if not isinstance(name, str):
                     raise Refused("the name is not a string")
                 if name != "params":
-                    new[name] = self.copy_data(value)
+                    new[name] = self._copy_data(value)
             except Refused as reason:
                 refuse(owner, f"{name!r} of group {i} cannot be loaded: {reason}", "data only", group=i)
         missing = [name for name in self.defaults if name not in new and name not in OPTIONAL_IN_STATE]
@@ -693,28 +689,28 @@ class Optimizer:
             hint = "a state that was saved from an optimizer of the same class"
             refuse(owner, what, hint, missing=", ".join(missing), unknown=", ".join(strange) or "none")
         merged = {**mine, **new, "params": mine["params"]}
-        as_refusal(owner, lambda: self.check_group(merged))
+        as_refusal(owner, lambda: self._check_group(merged))
         names = new.get("param_names")
         if names is not None and (len(names) != len(mine["params"]) or not all(isinstance(n, str) for n in names)):
             what = f"'param_names' of group {i} does not name its parameters"
             refuse(owner, what, "a list of strings", param_names=names)
         return merged
 
-    def copy_data(self, value: Any) -> Any:
+    def _copy_data(self, value: Any) -> Any:
         """Copy a value of a state. Only an optimizer with a custom step() may keep objects other than data."""
         try:
             return plain_data(value)
         except Refused:
-            if self.traceable:
+            if self._traceable:
                 raise
             return deepcopy(value)
 
-    def convert_custom_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
+    def _convert_custom_state(self, p: Tensor, passed: Mapping[str, Any]) -> dict[str, Any]:
         """Copy the state that a custom step() keeps for p. As in PyTorch, tensors get p's device and, if they
         are floating, its dtype; only `step` keeps its own.
         """
         try:
-            copy = self.copy_data(passed)
+            copy = self._copy_data(passed)
         except Refused as reason:
             refuse(type(self).__name__, f"a state cannot be loaded: {reason}", "data only", state=passed)
         for name, value in copy.items():
@@ -722,13 +718,13 @@ class Optimizer:
                 copy[name] = value.to(device=p.spec.device, dtype=p.spec.dtype if value.spec.floating else None)
         return copy
 
-    def convert_state(
+    def _convert_state(
         self, number: int, p: Tensor, group: Mapping[str, Any], passed: Mapping[str, Any]
     ) -> list[tuple[str, Tensor]]:
         """Convert the state given for p to tensors of p's dtype that share no memory with it."""
         owner, result = type(self).__name__, []
-        for name, value in self.add_derived_state(group, {k: v for k, v in passed.items() if v is not None}).items():
-            array, counted = array_of(value), name in self.scalar_states
+        for name, value in self._add_derived_state(group, {k: v for k, v in passed.items() if v is not None}).items():
+            array, counted = array_of(value), name in self._scalar_states
             wanted = () if counted else tuple(p.shape)
             if not isinstance(name, str) or array is None:
                 what = f"{name!r} of parameter {number} is not an array of numbers"
@@ -740,12 +736,12 @@ class Optimizer:
                 refuse(owner, f"{name} of parameter {number} is not a number of steps", "0 or more", found=array.item())
             with silent():  # float64 values that float32 cannot hold
                 result.append((name, tensor_of(array, Spec(wanted, float32) if counted else p.spec)))
-        if missing := set(self.state_names(group) if result else ()) - {name for name, _ in result}:
+        if missing := set(self._state_names(group) if result else ()) - {name for name, _ in result}:
             hint = "a state that was saved from an optimizer of the same class"
             refuse(owner, f"{min(missing)} of parameter {number} is missing", hint, found=[name for name, _ in result])
         return result
 
-    def add_derived_state(self, group: Mapping[str, Any], passed: dict) -> dict:
+    def _add_derived_state(self, group: Mapping[str, Any], passed: dict) -> dict:
         """Add the entries that were not saved, because others determine them, to the state given for a parameter."""
         return passed
 

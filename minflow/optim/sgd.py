@@ -22,8 +22,8 @@ class SGD(Optimizer):
     Without momentum there is no state. Source: Sutskever et al. 2013, section 2, in the form that PyTorch uses.
     """
 
-    scalar_states = ("step",)
-    non_negative = ("lr", "momentum", "weight_decay")
+    _scalar_states = ("step",)
+    _non_negative = ("lr", "momentum", "weight_decay")
 
     def __init__(
         self,
@@ -41,20 +41,20 @@ class SGD(Optimizer):
     ):
         super().__init__(params, hyperparameters(locals()))
 
-    def check(self, group: Mapping[str, Any]) -> None:
-        super().check(group)
+    def _check_hyperparameters(self, group: Mapping[str, Any]) -> None:
+        super()._check_hyperparameters(group)
         as_number("SGD", "dampening", group["dampening"])
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             what = f"nesterov needs momentum above 0 and no dampening, not {group['momentum']} and {group['dampening']}"
             hint = "SGD(params, lr=0.1, momentum=0.9, nesterov=True)"
             fail(OptimError, what, hint, momentum=group["momentum"], dampening=group["dampening"])
 
-    def state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+    def _state_names(self, group: Mapping[str, Any]) -> tuple[str, ...]:
         if not group["momentum"]:
             return ()
         return ("momentum_buffer", "step") if group["dampening"] else ("momentum_buffer",)
 
-    def update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
+    def _update_rule(self, group: Mapping[str, Any]) -> tuple[Op, dict[str, Any]]:
         attrs = {"weight_decay": float(group["weight_decay"]), "maximize": bool(group["maximize"])}
         if not group["momentum"]:
             return sgd, attrs
@@ -63,15 +63,15 @@ class SGD(Optimizer):
             return sgd_dampened, attrs | {"dampening": float(group["dampening"])}
         return sgd_momentum, attrs | {"nesterov": bool(group["nesterov"])}
 
-    def state_dict_without_hooks(self) -> dict[str, Any]:
+    def _state_dict_without_hooks(self) -> dict[str, Any]:
         """Return the entries without `step` and without buffers that no step has filled yet, as in PyTorch."""
-        result = super().state_dict_without_hooks()
+        result = super()._state_dict_without_hooks()
         for number, state in list(result["state"].items()):
             step = state.pop("step", None)
             if step is not None and step.item() == 0:
                 del result["state"][number]
         return result
 
-    def add_derived_state(self, group: Mapping[str, Any], passed: dict) -> dict:
+    def _add_derived_state(self, group: Mapping[str, Any], passed: dict) -> dict:
         """Mark a saved buffer as filled."""
-        return {**passed, "step": passed.get("step", 1)} if passed and "step" in self.state_names(group) else passed
+        return {**passed, "step": passed.get("step", 1)} if passed and "step" in self._state_names(group) else passed

@@ -108,6 +108,9 @@ class SWALR(LRScheduler):
     swa_lr: one rate, or one for each group.  anneal_strategy: "cos" or "linear".
     """
 
+    _names_in_files = {**LRScheduler._names_in_files, "goals": "_goals", "anneal_strategy": "_anneal_strategy"}
+    _optional_in_state = ("verbose", "_goals")
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -116,30 +119,30 @@ class SWALR(LRScheduler):
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ):
-        self.goals, self.anneal_epochs = per_group(self, "swa_lr", swa_lr, optimizer), anneal_epochs
-        self.anneal_strategy = anneal_strategy
-        self.check()
+        self._goals, self.anneal_epochs = per_group(self, "swa_lr", swa_lr, optimizer), anneal_epochs
+        self._anneal_strategy = anneal_strategy
+        self._check_arguments()
         super().__init__(optimizer, last_epoch)
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         check_count(self, "anneal_epochs", 0)
-        if self.anneal_strategy not in ("cos", "linear"):
-            what = f"SWALR: anneal_strategy must be 'cos' or 'linear', got {self.anneal_strategy!r}"
-            fail(OptimError, what, "'cos' or 'linear'", anneal_strategy=self.anneal_strategy)
+        if self._anneal_strategy not in ("cos", "linear"):
+            what = f"SWALR: anneal_strategy must be 'cos' or 'linear', got {self._anneal_strategy!r}"
+            fail(OptimError, what, "'cos' or 'linear'", anneal_strategy=self._anneal_strategy)
 
-    def share(self, step: int) -> float:
+    def _share(self, step: int) -> float:
         """Fraction of the way to `swa_lr` at a step."""
         part = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
-        return part if self.anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
+        return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2
 
     def get_lr(self) -> list[float]:
-        step = max(self.count - 1, 0 if self.anneal_epochs else 1)
-        before, now = self.share(step - 1), self.share(step)
+        step = max(self._step_count - 1, 0 if self.anneal_epochs else 1)
+        before, now = self._share(step - 1), self._share(step)
         starts = [
             goal if before == 1 else (rate - before * goal) / (1 - before)
-            for rate, goal in zip(self.current_lrs(), self.goals)
+            for rate, goal in zip(self._current_lrs(), self._goals)
         ]
-        return [goal * now + start * (1 - now) for goal, start in zip(self.goals, starts)]
+        return [goal * now + start * (1 - now) for goal, start in zip(self._goals, starts)]
 
 
 @no_grad()

@@ -26,11 +26,11 @@ def check_untracked(optimizer: Any) -> None:
     untracked = {id(p): p for r in check_state().untracked if (p := r()) is not None and p.requires_grad}
     if not untracked:
         return
-    seen = optimizer.untracked.setdefault(frozenset(untracked), [0])
+    seen = optimizer._untracked.setdefault(frozenset(untracked), [0])
     seen[0] += 1
     if seen[0] != STEPS_BEFORE_WARNING and not MODE.get().trace:
         return
-    mine = {id(p) for p in optimizer.parameters()}
+    mine = {id(p) for p in optimizer._all_parameters()}
     best: tuple[int, Module | None, list[str]] = 0, None, []
     for module in [x for x in gc.get_objects() if issubclass(type(x), Module)]:
         if "_modules" not in module.__dict__:
@@ -43,7 +43,7 @@ def check_untracked(optimizer: Any) -> None:
     if module is None:
         return
     held = {id(p) for p in module.parameters()}
-    idle = [p for p in optimizer.parameters() if id(p) not in held and p.requires_grad and p.grad is None]
+    idle = [p for p in optimizer._all_parameters() if id(p) not in held and p.requires_grad and p.grad is None]
     name = type(optimizer).__name__
     replaced = f"; {len(idle)} that it holds are no longer in the model" if idle else ""
     warn(

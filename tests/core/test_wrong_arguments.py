@@ -64,7 +64,7 @@ def test_nan_learning_rate_is_named_in_eager_and_graphs():
     graph(flow.ones(3, 2))
     before = layer.weight.tolist()
     for wrong in ("x", None, [1]):
-        for step in (lambda: graph(flow.ones(3, 2)), sgd.learning_rates):
+        for step in (lambda: graph(flow.ones(3, 2)), sgd._learning_rates):
             sgd.param_groups[0]["lr"] = wrong
             with pytest.raises(
                 MinflowError, match=r"(?s)SGD: the learning rate of a group must be a number.*lr"

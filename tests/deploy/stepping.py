@@ -23,7 +23,7 @@ def text(values):
 
 
 def rates(graph):
-    return [list(optimizer.learning_rates()) for optimizer, _ in graph.optimizers]
+    return [list(optimizer._learning_rates()) for optimizer, _ in graph.optimizers]
 
 
 def stepped(graph, batch):

@@ -104,7 +104,7 @@ class Setup:
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict(),
             "random": flow.get_rng_state(),
-            "steps": self.optimizer.steps,
+            "steps": self.optimizer._steps_taken,
         }
         if self.graph is not None:
             whole["graph"] = self.graph.state_dict()

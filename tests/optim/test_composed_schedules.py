@@ -127,7 +127,7 @@ def test_state_of_nested_schedules():
         return s.SequentialLR(o, [s.SequentialLR(o, [s.StepLR(o, 1), s.StepLR(o, 2, 0.5)], [2]), s.StepLR(o, 3)], [4])
 
     first, second = nested(), nested()
-    assert first.schedulers[0].schedulers[1].last_epoch == -2
+    assert first._schedulers[0]._schedulers[1].last_epoch == -2
     second.load_state_dict(first.state_dict())
     assert rates(first.optimizer, first, 9) == rates(second.optimizer, second, 9)
 

@@ -84,7 +84,7 @@ def test_hooks():
     model, calls = nn.Linear(2, 1), []
     optimizer = flow.optim.SGD(model.parameters(), lr=0.1)
     before = optimizer.register_step_pre_hook(lambda o, args, kwargs: calls.append("before"))
-    optimizer.register_step_post_hook(lambda o, args, kwargs: calls.append(o.steps))
+    optimizer.register_step_post_hook(lambda o, args, kwargs: calls.append(o._steps_taken))
     model(flow.ones(1, 2)).sum().backward()
     optimizer.step()
     before.remove()
@@ -105,7 +105,7 @@ def test_wrapped_step_counts_once():
     optimizer = Quiet(model.parameters(), lr=0.1)
     model(flow.ones(1, 2)).sum().backward()
     optimizer.step()
-    assert optimizer.steps == 1 and optimizer.traceable
+    assert optimizer._steps_taken == 1 and optimizer._traceable
 
 
 # ---- hooks and methods of states -------------------------------------------------------------------------------------
@@ -169,27 +169,6 @@ def test_setstate_receives_the_loaded_state():
     assert copy.deepcopy(optimizer).param_groups[0]["warm"] == 7
 
 
-def test_old_names_of_hooks():
-    with pytest.warns(DeprecationWarning, match="Mine.names is now state_names"):
-
-        class Mine(flow.optim.SGD):
-            def names(self, group):
-                return super().names(group)
-
-    p = nn.Parameter(flow.ones(2))
-    optimizer = Mine([p], lr=0.5, momentum=0.5)
-    p.grad = flow.ones(2)
-    with pytest.warns(DeprecationWarning, match="Mine.names is now state_names"):
-        optimizer.step()
-    assert list(optimizer.state[p]) == ["momentum_buffer"] and p.tolist() == [0.5, 0.5]
-    with pytest.warns(DeprecationWarning, match="Adam.rule is now update_rule"):
-        rule = flow.optim.Adam([p]).rule
-    assert rule({**flow.optim.Adam([p]).param_groups[0]})[0].name == "adam"
-    schedule = flow.optim.lr_scheduler.StepLR(optimizer, 2)
-    with pytest.warns(DeprecationWarning, match="StepLR.present is now current_lrs"):
-        assert schedule.present() == [0.5]
-
-
 def test_overridden_optimizer_methods():
     class Mine(flow.optim.SGD):
         zeroed = 0
@@ -244,7 +223,7 @@ class PythonRMSprop(flow.optim.RMSprop):
 
 def test_states_with_objects_counters_and_numbers_are_loaded(tmp_path):
     first, second = [Counted([flow.ones(2, requires_grad=True)], Schedule([0.5])) for _ in range(2)]
-    for p in first.parameters():
+    for p in first._all_parameters():
         p.sum().backward()
     first.step()
     flow.save(first.state_dict(), tmp_path / "state.pt")
@@ -256,4 +235,4 @@ def test_states_with_objects_counters_and_numbers_are_loaded(tmp_path):
     rmsprop.step()
     rmsprop.load_state_dict(rmsprop.state_dict())
     rmsprop.step()
-    assert rmsprop.state[rmsprop.parameters()[0]]["step"] == 2
+    assert rmsprop.state[rmsprop._all_parameters()[0]]["step"] == 2

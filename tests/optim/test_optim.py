@@ -327,7 +327,7 @@ def test_clip_grad():
 
 def test_writes_bump_the_mutation_counter():
     optimizer = flow.optim.SGD([W], lr=0.1, momentum=0.9)
-    group, before = optimizer.param_groups[0], optimizer.fingerprint()
+    group, before = optimizer.param_groups[0], optimizer._fingerprint()
 
     def moves(write):
         now = mutation_counter.count
@@ -335,9 +335,9 @@ def test_writes_bump_the_mutation_counter():
         return mutation_counter.count > now
 
     assert not moves(lambda: group.__setitem__("lr", 0.5)) and not moves(lambda: group.update(lr=1.0, momentum=0.9))
-    assert optimizer.fingerprint() == before
+    assert optimizer._fingerprint() == before
     assert moves(lambda: group.__setitem__("momentum", 0.5)) and moves(lambda: group.update(weight_decay=0.1))
-    assert optimizer.fingerprint() != before
+    assert optimizer._fingerprint() != before
     assert (
         moves(lambda: group.setdefault("new", 1))
         and moves(lambda: group.pop("new"))
@@ -353,7 +353,7 @@ def test_writes_bump_the_mutation_counter():
 def test_load_state_dict_copies_and_keeps_the_storage():
     params = parameters(shapes=[(3,)])
     optimizer = flow.optim.SGD(params, lr=0.1, momentum=0.9)
-    optimizer.prepare()
+    optimizer._create_states()
     held = optimizer.state[params[0]]["momentum_buffer"]
     given = np.ones(3)
     optimizer.load_state_dict({"state": {0: {"momentum_buffer": given}}, "param_groups": [{"lr": 0.5, "params": [0]}]})
@@ -374,7 +374,7 @@ def test_load_state_dict_copies_and_keeps_the_storage():
 def test_unused_initial_state():
     params = parameters(shapes=[(3,)])
     optimizer = flow.optim.SGD(params, lr=0.1, momentum=0.9, dampening=0.5)
-    optimizer.prepare()
+    optimizer._create_states()
     assert optimizer.state_dict()["state"] == {}
 
 
@@ -450,7 +450,7 @@ def test_steps_without_any_gradient_warn_once():
             old.zero_grad()
             its_loss().backward()
             old.step()
-    assert len(caught) == 1 and old.steps == 31
+    assert len(caught) == 1 and old._steps_taken == 31
 
 
 def test_deliberate_steps_without_gradient_do_not_warn():

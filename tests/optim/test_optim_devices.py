@@ -63,7 +63,7 @@ def check_devices(optimizer, cuda):
     """Check that numbers of a state, which rules read, are on the CPU, and all else on the device."""
     held = [(name, x) for state in optimizer.state.values() for name, x in state.items()]
     held += [("", x) for _, part in held if isinstance(part, list) for x in part]
-    devices = {(x.device, name in optimizer.scalar_states) for name, x in held if isinstance(x, flow.Tensor)}
+    devices = {(x.device, name in optimizer._scalar_states) for name, x in held if isinstance(x, flow.Tensor)}
     assert devices <= {(cuda, False), (flow.device("cpu"), True)}
     assert (cuda, False) in devices or type(optimizer) is optim.SGD
 
@@ -130,7 +130,7 @@ class Custom(optim.Optimizer):
         super().__init__(params, {"lr": lr})
 
     def step(self, closure=None):
-        for p in self.parameters():
+        for p in self._all_parameters():
             state = self.state[p]
             state.setdefault("step", flow.tensor(0.0))
             state.setdefault("seen", flow.zeros(p.shape, dtype=flow.int64, device=p.device))

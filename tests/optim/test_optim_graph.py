@@ -59,7 +59,7 @@ def test_optimizer(name, tmp_path):
                 flow.save({"model": eager.state_dict(), "optimizer": optimizer.state_dict()}, tmp_path / "run.mf")
                 saved, other = flow.load(tmp_path / "run.mf"), new_model()
                 other.load_state_dict(saved["model"])
-                loaded = kind(other.parameters())
+                loaded = kind(other._all_parameters())
                 loaded.load_state_dict(saved["optimizer"])
                 assert eager_steps(other, loaded, x, 3) == eager_steps(eager, optimizer, x, 3)
                 assert bits(other.state_dict()) == bits(eager.state_dict())
@@ -73,17 +73,17 @@ def check_traced(make):
     optimizer, other = make(model.parameters()), make(twin.parameters())
     schedules = [flow.optim.lr_scheduler.StepLR(each, 2) for each in (optimizer, other)]
     eager = step_of(model, optimizer)
-    other.prepare()
+    other._create_states()
     before = bits(twin.state_dict())
     graph, _ = trace(step_of(twin, other), [flow.tensor(batches[0])])
-    assert other.steps == 0 and bits(twin.state_dict()) == before, "tracing has changed values"
+    assert other._steps_taken == 0 and bits(twin.state_dict()) == before, "tracing has changed values"
     names = [node.op.name for node in graph.nodes]
-    assert names.count(other.update_rule(other.param_groups[0])[0].name) == 4
-    assert len(graph.updates) == 4 * (1 + len(other.state_names(other.param_groups[0])))
+    assert names.count(other._update_rule(other.param_groups[0])[0].name) == 4
+    assert len(graph.updates) == 4 * (1 + len(other._state_names(other.param_groups[0])))
     for x in batches:
         loss = eager(flow.tensor(x))
         (traced,) = execute(graph, [x])
-        other.count_step()
+        other._count_step()
         for schedule in schedules:
             schedule.step()
         assert np.array_equal(loss.detach().numpy(), traced)

@@ -113,7 +113,7 @@ def source_of(thing: Any, gradients: bool) -> Source:
         return JobSource(thing)
     if isinstance(thing, Run):
         return GraphRunSource(thing) if isinstance(thing.job, GraphJob) else RunSource(thing)
-    if hasattr(thing, "param_groups") and hasattr(thing, "learning_rates"):
+    if hasattr(thing, "param_groups") and hasattr(thing, "_learning_rates"):
         return OptimizerSource(thing, gradients)
     hint = "an nn.Graph, a job function, the result of flow.start, or a model and its optimizer"
     raise MinflowError("watch cannot follow this object", values={"got": describe_type(thing)}, hint=hint)

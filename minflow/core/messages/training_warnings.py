@@ -220,9 +220,9 @@ def rates_of(loss: Any) -> str:
     """The learning rates of the optimizers whose parameters the loss depends on, such as "SGD 0.1"."""
     leaves = {id(node.tensor()) for node in toposort([loss.value.node]) if isinstance(node, Source)}
     return ", ".join(
-        f"{type(o).__name__} {', '.join(f'{rate:g}' for rate in o.learning_rates())}"
+        f"{type(o).__name__} {', '.join(f'{rate:g}' for rate in o._learning_rates())}"
         for o in list(check_state().optimizers)
-        if any(id(p) in leaves for p in o.parameters())
+        if any(id(p) in leaves for p in o._all_parameters())
     )
 
 
@@ -288,7 +288,7 @@ def check_gradients(optimizer: Any, pairs: list) -> None:
                 **{
                     "parameter": p,
                     "its gradient": Unquoted(count_nonfinite(g.array)),
-                    "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in optimizer.learning_rates())),
+                    "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in optimizer._learning_rates())),
                 },
             )
             return
@@ -309,7 +309,7 @@ def defer_gradient_check(optimizer: Any, pairs: list) -> None:
             BAD_SLOPE,
             {
                 "parameter": parameters[wrong.index(max(wrong))](),
-                "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in optimizer.learning_rates())),
+                "learning rate": Unquoted(", ".join(f"{rate:g}" for rate in optimizer._learning_rates())),
             },
             where,
             place,

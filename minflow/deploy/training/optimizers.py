@@ -109,11 +109,11 @@ class OptimizerWriter:
         with checking_value(self.graph, self.kind):
             groups = [self.group(group) for group in optimizer.param_groups]
             options, extra = self.options(optimizer.defaults, "defaults")
-        held = [(self.name(p), p) for p in optimizer.parameters()]
+        held = [(self.name(p), p) for p in optimizer._all_parameters()]
         states = {name: optimizer.state[p] for name, p in held if optimizer.state.get(p)}
         data = {
             "class": self.kind,
-            "steps": optimizer.steps,
+            "steps": optimizer._steps_taken,
             "defaults": options | {"extra": extra},
             "groups": groups,
             "state": {name: list(state) for name, state in states.items()},
@@ -127,12 +127,12 @@ class OptimizerWriter:
         if kind not in OPTIMIZERS:
             what = f"{self.kind} is not a built-in optimizer with an update rule; only those can be saved"
             self.refuse(what, "flow.optim.SGD, Adam, AdamW, ...", optimizer=self.kind)
-        if optimizer.pre_hooks or optimizer.post_hooks:
+        if hooks := [*optimizer._optimizer_step_pre_hooks, *optimizer._optimizer_step_post_hooks]:
             what = f"{self.kind} has step hooks, which are functions"
             hint = "remove them: handle.remove()"
-            self.refuse(what, hint, hooks=len(optimizer.pre_hooks) + len(optimizer.post_hooks))
+            self.refuse(what, hint, hooks=len(hooks))
         for name, value in vars(optimizer).items():
-            if hasattr(kind, name) and name not in ("in_step", "idle", "backwards"):
+            if hasattr(kind, name) and name not in ("_in_step", "_idle_steps", "_last_backwards"):
                 what = f"{self.kind}.{name} was replaced on the object itself"
                 self.refuse(what, f"del optimizer.{name}", **{name: value})
 
@@ -165,17 +165,16 @@ class OptimizerWriter:
         return options, extra
 
     def schedule(self, scheduler: Any, depth: int = 0) -> dict[str, Any]:
-        kind = type(scheduler)
+        kind: Any = type(scheduler)
         if kind not in SCHEDULES:
             self.refuse_schedule(scheduler)
-        attributes = attributes_of(kind)
-        own = {
-            name: value
-            for name, value in vars(scheduler).items()
-            if name not in ("optimizer", "initial", "schedulers" if kind in NESTED_SCHEDULES else "optimizer")
-        }
-        for name, value in own.items():
-            if name not in attributes or callable(value):
+        attributes: dict[str, Check] = attributes_of(kind)
+        names = {name: kind._names_in_files.get(name, name) for name in attributes}
+        in_files = {own: name for name, own in names.items()}
+        own = {k: v for k, v in vars(scheduler).items() if k not in ("optimizer", "_is_initial", "_schedulers")}
+        for attribute, value in own.items():
+            name = in_files.get(attribute, attribute)
+            if attribute not in in_files or callable(value):
                 what = f"{kind.__name__}.{name} is not part of what a schedule has built in"
                 self.refuse(what, f"leave {name} out", **{name: value})
         if scheduler.optimizer is not self.optimizer:
@@ -187,11 +186,12 @@ class OptimizerWriter:
         data: dict[str, Any] = {"class": kind.__name__}
         with checking_value(self.graph, kind.__name__):
             for name in attributes:
-                if name not in own:
+                if names[name] not in own:
                     raise Malformed("an attribute", None, name)
-                data[name] = bool(own[name]) if attributes[name] is check_bool else plain(own[name])
+                value = own[names[name]]
+                data[name] = bool(value) if attributes[name] is check_bool else plain(value)
         if kind in NESTED_SCHEDULES:
-            data["schedulers"] = [self.schedule(inner, depth + 1) for inner in scheduler.schedulers]
+            data["schedulers"] = [self.schedule(inner, depth + 1) for inner in scheduler._schedulers]
         return data
 
     def refuse_schedule(self, scheduler: Any) -> NoReturn:
@@ -327,11 +327,11 @@ def restore_optimizer(
         schedulers = [restore_schedule(data, optimizer) for data in entry["schedulers"]]
     except MinflowError as error:
         raise Malformed(f"what the class itself accepts ({error.what})", entry["kind"].__name__, place) from error
-    optimizer.steps = entry["steps"]
+    optimizer._steps_taken = entry["steps"]
     for name, keys in entry["state"].items():
         p = parameters[name]
         for key in keys:
-            optimizer.state[p][key] = state_tensor(f"{name}-{key}", tensors, p, key, key in optimizer.scalar_states)
+            optimizer.state[p][key] = state_tensor(f"{name}-{key}", tensors, p, key, key in optimizer._scalar_states)
     bump_mutations()
     return optimizer, schedulers
 
@@ -352,11 +352,10 @@ def restore_schedule(data: dict[str, Any], optimizer: Optimizer) -> LRScheduler:
     """Create a schedule with these attributes, without `__init__`, which would start it again."""
     kind = data["kind"]
     scheduler: LRScheduler = kind.__new__(kind)
-    scheduler.__dict__.update(data, optimizer=optimizer, initial=False)
-    del scheduler.__dict__["kind"]
+    attributes = {kind._names_in_files.get(name, name): value for name, value in data.items() if name != "kind"}
+    scheduler.__dict__.update(attributes, optimizer=optimizer, _is_initial=False)
     if kind in NESTED_SCHEDULES:
-        inner = [restore_schedule(entry, optimizer) for entry in data["schedulers"]]
-        scheduler.__dict__["schedulers"] = inner
-    scheduler.check()
-    scheduler.check_progress()
+        scheduler.__dict__["_schedulers"] = [restore_schedule(entry, optimizer) for entry in data["schedulers"]]
+    scheduler._check_arguments()
+    scheduler._check_progress()
     return scheduler

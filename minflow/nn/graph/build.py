@@ -259,7 +259,7 @@ class Build:
         self.slices = {} if zero is None else zero.split_tensors(graph.optimizers)
         self.trace.gathers_again = zero is not None and zero.stage == 3
         for optimizer, _ in graph.optimizers:
-            optimizer.prepare()
+            optimizer._create_states()
         mode = self.trace.replace(
             grad=MODE.get().grad,
             watch=self,
@@ -348,7 +348,7 @@ class Build:
             self.optimizer_part(mode)
             return [self.part("step", trace, outputs, {**values, **self.gradients(mode)})]
         rank = current_context().rank
-        trained = [p for optimizer, _ in graph.optimizers for p in optimizer.parameters() if p.grad is not None]
+        trained = [p for optimizer, _ in graph.optimizers for p in optimizer._all_parameters() if p.grad is not None]
         count = mode.scalar(lambda: float(self.micro))
         adding = mode.replace(origin=OPTIMIZER, scope="", grad=False)
         with using(adding):
@@ -389,7 +389,7 @@ class Build:
         if self.graph.config.gradients:
             names = self.graph.parameter_names(self.nonmember_paths())
             for optimizer, _ in self.graph.optimizers:
-                for p in optimizer.parameters():
+                for p in optimizer._all_parameters():
                     if p.grad is not None:
                         gradients[f"grad {names.get(id(p), p.label or 'parameter')}"] = value_of(mode.resolve(p.grad))
         return gradients

@@ -222,18 +222,18 @@ class CompiledGraph(Compiled):
         self.runs += 1
         if not self.trains:
             return results, ()
-        rates = self.optimizers[0][0].learning_rates() if heard else ()  # before the schedules advance
+        rates = self.optimizers[0][0]._learning_rates() if heard else ()  # before the schedules advance
         if NOTICES.on and mode.reports_mistakes():
             check_results(self.name, results, self.steps, graph._steps + 1, self.learning_rates)
         graph.__dict__["_steps"] += 1
         for optimizer, schedulers in self.optimizers:
-            optimizer.count_step()
+            optimizer._count_step()
             for scheduler in schedulers:
                 scheduler.step()
         return results, rates
 
     def learning_rates(self) -> list[float]:
-        return [rate for optimizer, _ in self.optimizers for rate in optimizer.learning_rates()]
+        return [rate for optimizer, _ in self.optimizers for rate in optimizer._learning_rates()]
 
     def version_counters(self) -> list:
         return [counter for part in self.parts for counter in part.plan.version_counters]

@@ -186,7 +186,7 @@ class Fingerprint:
 
     def add_optimizer(self, name: str, optimizer: Any) -> None:
         self.entries[name, "class"] = type(optimizer).__name__
-        self.add_hooks(name, [(hook, place) for place, kind in enumerate(optimizer.step_hooks()) for hook in kind])
+        self.add_hooks(name, [(hook, place) for place, kind in enumerate(optimizer._step_hooks()) for hook in kind])
         self.alive.append(optimizer)
         for i, group in enumerate(optimizer.param_groups):
             where = f"{name} group {i}" if len(optimizer.param_groups) > 1 else name

@@ -55,7 +55,7 @@ class Members:
                     names.setdefault(id(tensor), f"{path}.{name}")
                     yield tensor, f"{path}.{name}"
         for optimizer, _ in self._optimizers:
-            for i, p in enumerate(optimizer.parameters()):
+            for i, p in enumerate(optimizer._all_parameters()):
                 for key, tensor in optimizer.state.get(p, {}).items():
                     yield tensor, f"{names.get(id(p), f'parameter {i}')}-{key}"
 

@@ -136,7 +136,11 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
     if MODE.get().trace is not None:
         hint = f"call it in {kind}.__init__, after super().__init__()"
         fail(GraphError, f"{kind}.add_optimizer is called inside build", hint, graph=graph.name)
-    if isinstance(optimizer, type) or not hasattr(optimizer, "param_groups") or not hasattr(optimizer, "prepare"):
+    if (
+        isinstance(optimizer, type)
+        or not hasattr(optimizer, "param_groups")
+        or not hasattr(optimizer, "_create_states")
+    ):
         hint = f"self.add_optimizer({SGD})"
         if isinstance(optimizer, type):
             hint = f"self.add_optimizer(flow.optim.{optimizer.__name__}(model.parameters(), lr=0.1))"
@@ -146,13 +150,13 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
             hint = "self.add_optimizer(optimizer, lr_sch=scheduler)"
         what = f"{kind}.add_optimizer takes an optimizer, not {a(optimizer)}"
         fail(GraphError, what, hint, optimizer=short_repr(optimizer))
-    if not getattr(optimizer, "traceable", True):
-        optimizer.refuse_trace()
+    if not getattr(optimizer, "_traceable", True):
+        optimizer._refuse_trace()
     for scheduler in schedulers:
         if isinstance(scheduler, type) or not hasattr(scheduler, "step") or hasattr(scheduler, "param_groups"):
             what = f"{kind}.add_optimizer: lr_sch takes a learning rate scheduler, not {a(scheduler)}"
             fail(GraphError, what, "lr_sch=flow.optim.lr_scheduler.StepLR(optimizer, 30)", lr_sch=short_repr(scheduler))
-        if why := getattr(scheduler, "graph_refusal", ""):
+        if why := getattr(scheduler, "_graph_refusal", ""):
             name = type(scheduler).__name__
             what = f"{kind}.add_optimizer: {name} cannot be part of a graph: {why}"
             fail(GraphError, what, "step it eagerly", lr_sch=name)
@@ -162,7 +166,7 @@ def check_optimizer(graph: Any, optimizer: Any, schedulers: list) -> None:
             values = {"lr_sch": f"{name} of {a(scheduler.optimizer)}", "optimizer": type(optimizer).__name__}
             fail(GraphError, f"{kind}.add_optimizer: {what}", hint, **values)
     for other, _ in graph.optimizers:
-        shared = {id(p) for p in other.parameters()} & {id(p) for p in optimizer.parameters()}
+        shared = {id(p) for p in other._all_parameters()} & {id(p) for p in optimizer._all_parameters()}
         if shared or other is optimizer:
             what = f"{kind}.add_optimizer: {len(shared)} parameters are in an optimizer of this graph already"
             hint = "each parameter in one optimizer"
@@ -345,12 +349,12 @@ def check_parameters(build: Any, optimizer: Any) -> None:
         for name, p in module._parameters.items()
         if p is not None
     }
-    parameters = optimizer.parameters()
+    parameters = optimizer._all_parameters()
     trainable = [p for p in parameters if p.requires_grad]
     lost = [p for p in parameters if id(p) not in held and p.grad is None]
     reached = [p for p in trainable if p.grad is not None]
     if lost:
-        stepped = {id(p) for other, _ in graph.optimizers for p in other.parameters()}
+        stepped = {id(p) for other, _ in graph.optimizers for p in other._all_parameters()}
         left = [name for key, (name, p) in held.items() if key not in stepped and p.needs and p.grad is not None]
         what = f"{graph.name}: {len(lost)} of the {len(parameters)} parameters of {kind} are not in the graph"
         values = {"not in the graph": first_items([f"{p.label} {p.spec}".strip() for p in lost])}

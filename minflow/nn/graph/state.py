@@ -39,13 +39,13 @@ def state_of(graph: Any) -> OrderedDict[str, Any]:
     saved[STEP] = as_tensor([graph._steps])
     names = graph.parameter_names()
     for number, (optimizer, schedulers) in enumerate(graph.optimizers):
-        for i, p in enumerate(optimizer.parameters()):
+        for i, p in enumerate(optimizer._all_parameters()):
             for key, tensor in optimizer.state.get(p, {}).items():
                 saved[f"{names.get(id(p), f'parameter {number}.{i}')}-{key}"] = tensor.detach().clone()
         groups = [
             {k: v for k, v in group.items() if k not in ("params", "param_names")} for group in optimizer.param_groups
         ]
-        saved[f"{OPTIMIZER}-{number}"] = {"param_groups": groups, "steps": optimizer.steps}
+        saved[f"{OPTIMIZER}-{number}"] = {"param_groups": groups, "steps": optimizer._steps_taken}
         for j, scheduler in enumerate(schedulers):
             if hasattr(scheduler, "state_dict"):
                 saved[f"{SCHEDULER}-{number}.{j}"] = scheduler.state_dict()
@@ -73,7 +73,7 @@ def load_into(graph: Any, saved: Any, strict: bool) -> None:
     owners = {
         names.get(id(p), f"parameter {number}.{i}"): (number, i)
         for number, (optimizer, _) in enumerate(graph.optimizers)
-        for i, p in enumerate(optimizer.parameters())
+        for i, p in enumerate(optimizer._all_parameters())
     }
     moments = {key: value for key, value in extras.items() if isinstance(key, str) and key.rpartition("-")[0] in owners}
     known = {STEP, GENERATOR, *moments}
@@ -100,7 +100,7 @@ def load_into(graph: Any, saved: Any, strict: bool) -> None:
             plans.add(optimizer, state)
         if entry is not None and "steps" in entry:
             steps = checked_steps(graph, f"{OPTIMIZER}-{number}: steps", entry["steps"])
-            plans.writes.append(functools.partial(setattr, optimizer, "steps", steps))
+            plans.writes.append(functools.partial(setattr, optimizer, "_steps_taken", steps))
         for j, scheduler in enumerate(schedulers):
             if (key := f"{SCHEDULER}-{number}.{j}") in extras:
                 plans.add(scheduler, extras[key])
@@ -132,12 +132,12 @@ class PendingLoads:
         self.own: list[tuple[Any, Any, dict[str, Any]]] = []
 
     def add(self, owner: Any, state: Any, **options: Any) -> None:
-        checks = getattr(type(owner), "checked_state", None)
+        checks = getattr(type(owner), "_checked_state", None)
         if checks is not None and defining_class(type(owner), "load_state_dict") is defining_class(
-            type(owner), "checked_state"
+            type(owner), "_checked_state"
         ):
-            by_itself = getattr(owner, "has_custom_load", False)
-            writes = None if by_itself else owner.checked_state(state, **options)
+            by_itself = getattr(owner, "_has_custom_load", False)
+            writes = None if by_itself else owner._checked_state(state, **options)
             if writes is not None:
                 self.writes += writes
                 return

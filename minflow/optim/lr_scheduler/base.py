@@ -19,16 +19,14 @@ from ...core.source_location import fail, warn
 from ...nn.loading import MAX_COUNT, MAX_DEPTH, Refused, Writes, as_refusal, copy_matching, refuse, write
 from ..groups import as_number, check_range
 from ..optimizer import Optimizer
-from ..renamed_hooks import RenamedHook
 
-# names of entries in PyTorch's states, and our entries that those states lack
-PYTORCH_NAMES = {"_step_count": "count", "_last_lr": "rates", "_schedulers": "schedulers"}
 # methods of PyTorch's schedulers that are not called here
 NOT_CALLED = {
     "_initial_step": "def __init__(self, optimizer): super().__init__(optimizer), and what comes after the first rates",
     "_update_lr": "def get_lr(self): return [a rate for each group]; or a step() of its own",
 }
-UNSAVED_ATTRIBUTES = ("optimizer", "initial")  # attributes that a state omits
+UNSAVED_ATTRIBUTES = ("optimizer", "_is_initial")
+IGNORED_IN_STATE = ("optimizer", "_is_initial", "_get_lr_called_within_step")
 
 
 class LRScheduler:
@@ -38,8 +36,12 @@ class LRScheduler:
     last_epoch: the number of steps taken when continuing a saved schedule, else -1 (OneFlow calls it last_step).
     """
 
-    graph_refusal = ""  # why a graph cannot step it, or ""
-    present = RenamedHook("current_lrs")
+    _graph_refusal = ""  # why a graph cannot step it, or ""
+    # attributes that a state of PyTorch lacks or replaces: they keep their values
+    _optional_in_state: tuple[str, ...] = ("verbose",)
+    _derived_in_state: tuple[str, ...] = ()  # entries of a state, as in PyTorch, that are not attributes
+    # name of an attribute in files and in states of earlier versions -> its name
+    _names_in_files: Mapping[str, str] = {"count": "_step_count", "rates": "_last_lr"}
     _get_lr_called_within_step = True  # user programs check it in `get_lr`; it is not used otherwise
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -66,49 +68,29 @@ class LRScheduler:
                 fail(OptimError, what, hint, last_epoch=last_epoch)
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
-        self.begin()
+        self._begin()
 
     @property
     def last_step(self) -> int:
         """OneFlow's name for last_epoch."""
         return self.last_epoch
 
-    @property
-    def _step_count(self) -> int:
-        return self.count
-
-    @_step_count.setter
-    def _step_count(self, count: int) -> None:
-        self.count = count
-
-    @property
-    def _is_initial(self) -> bool:
-        return self.initial
-
-    @property
-    def _last_lr(self) -> list[float]:
-        return self.rates
-
-    @_last_lr.setter
-    def _last_lr(self, rates: list[float]) -> None:
-        self.rates = rates
-
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Set the rates of the first step, with the subclass's own step() if it has one."""
-        self.count, self.initial = 0, True
+        self._step_count, self._is_initial = 0, True
         if type(self).step is LRScheduler.step:
-            self.move(None)
+            self._move(None)
         else:
-            self.rates = self.current_lrs()
+            self._last_lr = self._current_lrs()
             self.step()
-        self.count, self.initial = 1, False
+        self._step_count, self._is_initial = 1, False
 
     def step(self, epoch: int | None = None) -> None:
         """Advance by one step, or to step `epoch`. Call it after `optimizer.step()`."""
         if (mode := MODE.get()).watch is not None:
             mode.watch.refuse_step(self, "step")
         mode.before_schedule(self)
-        if self.count == 1 and self.optimizer.steps == 0 and not self.initial:
+        if self._step_count == 1 and self.optimizer._steps_taken == 0 and not self._is_initial:
             warn(
                 f"{type(self).__name__}.step comes before the first optimizer.step(), "
                 "so the schedule's first rate is never used",
@@ -116,59 +98,60 @@ class LRScheduler:
                 'warnings.filterwarnings("ignore", category=flow.MinflowWarning)',
                 rates=self.base_lrs,
             )
-        self.count += 1
-        self.move(epoch)
+        self._step_count += 1
+        self._move(epoch)
 
-    def move(self, epoch: int | None) -> None:
+    def _move(self, epoch: int | None) -> None:
         """Set the learning rates of the next epoch, or of the given one."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        rates = self.get_lr() if epoch is None else self.closed_form()
+        rates = self.get_lr() if epoch is None else self._closed_form()
         for group, rate in zip(self.optimizer.param_groups, rates):
             group["lr"] = rate
-        self.rates = self.current_lrs()
-        if self.verbose and not self.initial:
-            print(f"step {self.last_epoch}: lr = {', '.join(f'{rate:g}' for rate in self.rates)}")
+        self._last_lr = self._current_lrs()
+        if self.verbose and not self._is_initial:
+            print(f"step {self.last_epoch}: lr = {', '.join(f'{rate:g}' for rate in self._last_lr)}")
 
     def get_lr(self) -> list[float]:
-        """Return the rates of all groups at `self.last_epoch`, perhaps from the `current_lrs()` of the previous one."""
+        """Return the rates of all groups at `self.last_epoch`, perhaps from the previous ones, `group["lr"]`."""
         what = f"{type(self).__name__} does not define get_lr"
         fail(OptimError, what, "def get_lr(self): return [a rate for each group]")
         return []
 
-    def closed_form(self) -> list[float]:
+    def _closed_form(self) -> list[float]:
         """Return the rates at `self.last_epoch`, computed without those of the previous step."""
         own = getattr(self, "_get_closed_form_lr", None)
         return self.get_lr() if own is None else own()
 
-    def current_lrs(self) -> list[float]:
+    def _current_lrs(self) -> list[float]:
         """The current rates of the groups."""
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def get_last_lr(self) -> list[float]:
         """The rate of each group, as last set by this schedule."""
-        return list(self.rates)
+        return list(self._last_lr)
 
     def state_dict(self) -> dict[str, Any]:
         """Return all attributes except the optimizer: numbers, lists and dicts."""
         return {key: value for key, value in self.__dict__.items() if key not in UNSAVED_ATTRIBUTES}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Continue from a `state_dict()`, or raise StateError and change nothing. The rates themselves are in the
-        optimizer's state_dict.
+        """Continue from a `state_dict()` of minflow or PyTorch, or raise StateError and change nothing. The rates
+        themselves are in the optimizer's state_dict.
         """
-        write(self.checked_state(state_dict))
+        write(self._checked_state(state_dict))
 
-    def checked_state(self, state_dict: Mapping[str, Any]) -> Writes:
+    def _checked_state(self, state_dict: Mapping[str, Any]) -> Writes:
         """Return the writes that loading would perform; see `../nn/loading.py`."""
         owner, hint = type(self).__name__, "the state_dict of a scheduler of the same class"
         if not isinstance(state_dict, Mapping):
             refuse(owner, f"state_dict must be a dict, got {with_article(state_dict)}", hint, state_dict=state_dict)
-        current = self.state_dict()
-        if "_step_count" in state_dict:  # PyTorch's
-            state_dict = {PYTORCH_NAMES.get(key, key): value for key, value in state_dict.items()}
-            state_dict = {"verbose": self.verbose, **{k: v for k, v in state_dict.items() if k[:1] != "_"}}
+        derived = self._derived_in_state
+        current = {name: value for name, value in self.state_dict().items() if name not in derived}
+        state_dict = {self._names_in_files.get(k, k): v for k, v in state_dict.items() if k not in IGNORED_IN_STATE}
+        kept = {name: current[name] for name in self._optional_in_state if name in current}
+        state_dict = kept | self._with_our_entries(state_dict)
         missing = [key for key in current if key not in state_dict]
-        unknown = [key for key in state_dict if key not in current and key != "optimizer"]
+        unknown = [key for key in state_dict if key not in current and key not in derived]
         if missing or unknown:
             refuse(
                 owner,
@@ -177,14 +160,18 @@ class LRScheduler:
                 missing=", ".join(missing) or "none",
                 unknown=", ".join(map(str, unknown)) or "none",
             )
-        result, writes = self.convert_state(current, state_dict)
+        result, writes = self._convert_state(current, state_dict)
         trial = copy.copy(self)
         trial.__dict__.update(result)
-        as_refusal(owner, trial.check)
-        as_refusal(owner, trial.check_progress)
+        as_refusal(owner, trial._check_arguments)
+        as_refusal(owner, trial._check_progress)
         return [*writes, lambda: self.__dict__.update(result)]
 
-    def convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+    def _with_our_entries(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Add the attributes that follow from other entries of a PyTorch state."""
+        return state
+
+    def _convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
         """(attributes by name, each of its current type; other writes)."""
         result = {}
         for name, value in current.items():
@@ -196,15 +183,15 @@ class LRScheduler:
                 refuse(type(self).__name__, what, hint, current=value, saved=saved[name])
         return result, []
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         """Refuse attributes for which this schedule has no rate, after creation and after loading."""
 
-    def check_progress(self) -> None:
+    def _check_progress(self) -> None:
         """Refuse a step or rates that no schedule of this optimizer can reach."""
         # Each enclosing schedule undoes the first step, so last_epoch may be below 0.
-        for name, low in (("last_epoch", -MAX_DEPTH), ("count", 0)):
+        for name, low in (("last_epoch", -MAX_DEPTH), ("_step_count", 0)):
             check_count(self, name, low)
-        for name in ("base_lrs", "rates"):
+        for name in ("base_lrs", "_last_lr"):
             if len(getattr(self, name)) != len(self.optimizer.param_groups):
                 fail(
                     OptimError,
@@ -238,6 +225,26 @@ def check_fraction(scheduler: LRScheduler, name: str) -> None:
     check_range(type(scheduler).__name__, {name: getattr(scheduler, name)}, name, 0.0, 1.0)
 
 
+def function_state(function: Any) -> dict[str, Any] | None:
+    """The attributes of a callable object, for a state; None for a function."""
+    return None if not hasattr(function, "__dict__") or hasattr(function, "__code__") else dict(vars(function))
+
+
+def function_writes(scheduler: LRScheduler, function: Any, saved: Any) -> Writes:
+    """Return the write that restores the saved attributes of a callable object; see `function_state`."""
+    owner, current = type(scheduler).__name__, function_state(function)
+    if current is None:
+        return []
+    hint = f"a {owner} with the same functions"
+    if not isinstance(saved, Mapping) or saved.keys() != current.keys():
+        refuse(owner, "a function has other attributes", hint, current=current, saved=saved)
+    try:
+        values = {name: copy_matching(value, saved[name]) for name, value in current.items()}
+    except Refused as reason:
+        refuse(owner, f"an attribute of a function cannot be loaded: {reason}", hint, current=current)
+    return [functools.partial(function.__dict__.update, values)]
+
+
 def float_power(x: float, n: float) -> float:
     """x ** n as a float; Python would raise on overflow, or create a huge integer."""
     try:
@@ -256,7 +263,7 @@ def takes_scheduler_args(init: Callable) -> Callable:
     def __init__(self: LRScheduler, *args: Any, **options: Any) -> None:
         passed = whole.bind(self, *args, **options).arguments
         init(**{name: value for name, value in passed.items() if name in own})
-        self.check()
+        self._check_arguments()
         LRScheduler.__init__(self, passed["optimizer"], **{k: v for k, v in passed.items() if k not in own})
 
     __init__.__signature__ = whole  # type: ignore[attr-defined]

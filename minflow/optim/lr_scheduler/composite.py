@@ -21,13 +21,15 @@ from .plateau import ReduceLROnPlateau
 class CompositeSchedule(LRScheduler):
     """Base class of schedules that contain `schedulers`, whose states are part of their own."""
 
-    schedulers: list[LRScheduler]
+    _schedulers: list[LRScheduler]
+    _names_in_files = {**LRScheduler._names_in_files, "schedulers": "_schedulers"}
+    _optional_in_state: tuple[str, ...] = ("verbose", "base_lrs", "_step_count")
 
     @property
-    def graph_refusal(self) -> str:  # type: ignore[override]
-        return next((why for scheduler in self.schedulers if (why := scheduler.graph_refusal)), "")
+    def _graph_refusal(self) -> str:  # type: ignore[override]
+        return next((why for scheduler in self._schedulers if (why := scheduler._graph_refusal)), "")
 
-    def members(self, schedulers: Any, optimizer: Any) -> list[LRScheduler]:
+    def _members(self, schedulers: Any, optimizer: Any) -> list[LRScheduler]:
         """The schedulers, each checked to belong to this optimizer."""
         owner, listed = type(self).__name__, list(schedulers)
         for i, scheduler in enumerate(listed):
@@ -40,25 +42,25 @@ class CompositeSchedule(LRScheduler):
                 fail(OptimError, what, hint, entry=type(scheduler).__name__)
         return listed
 
-    def undo_first_step(self) -> None:
+    def _undo_first_step(self) -> None:
         """Undo the first step that each schedule took when it was created."""
-        for scheduler in self.schedulers:
+        for scheduler in self._schedulers:
             if isinstance(scheduler, CompositeSchedule):
-                scheduler.undo_first_step()
+                scheduler._undo_first_step()
             else:
                 scheduler.last_epoch -= 1
 
     def state_dict(self) -> dict[str, Any]:
-        return {**super().state_dict(), "schedulers": [scheduler.state_dict() for scheduler in self.schedulers]}
+        return {**super().state_dict(), "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
 
-    def convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
-        states, owner = saved["schedulers"], type(self).__name__
-        if not isinstance(states, list | tuple) or len(states) != len(self.schedulers):
-            what = f"it must have a list of the states of {len(self.schedulers)} schedulers"
+    def _convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        states, owner = saved["_schedulers"], type(self).__name__
+        if not isinstance(states, list | tuple) or len(states) != len(self._schedulers):
+            what = f"it must have a list of the states of {len(self._schedulers)} schedulers"
             refuse(owner, what, "the state_dict of a scheduler of the same class", schedulers=states)
-        result, writes = super().convert_state({k: v for k, v in current.items() if k != "schedulers"}, saved)
-        for scheduler, state in zip(self.schedulers, states):
-            writes += scheduler.checked_state(state)
+        result, writes = super()._convert_state({k: v for k, v in current.items() if k != "_schedulers"}, saved)
+        for scheduler, state in zip(self._schedulers, states):
+            writes += scheduler._checked_state(state)
         return result, writes
 
 
@@ -68,6 +70,9 @@ class SequentialLR(CompositeSchedule):
     interval_rescaling: False lets the next schedule continue to count from the first step, as in OneFlow; True or None
     (as in PyTorch) starts it at its own step 0. One bool, or one for each schedule.
     """
+
+    _names_in_files = {**CompositeSchedule._names_in_files, "milestones": "_milestones", "anew": "_rescaling"}
+    _optional_in_state = (*CompositeSchedule._optional_in_state, "_rescaling")
 
     def __init__(
         self,
@@ -92,31 +97,31 @@ class SequentialLR(CompositeSchedule):
                 schedulers=len(schedulers),
                 milestones=milestones,
             )
-        schedulers = self.members(schedulers, optimizer)
+        schedulers = self._members(schedulers, optimizer)
         rescaling = interval_rescaling if isinstance(interval_rescaling, list | tuple) else [interval_rescaling]
         if not all(x is None or isinstance(x, bool) for x in rescaling):
             what = f"SequentialLR: interval_rescaling cannot be {interval_rescaling!r}"
             fail(OptimError, what, "True or False, or one for each schedule", interval_rescaling=interval_rescaling)
-        # for each schedule, whether it starts at its own step 0; a state_dict has this name
-        self.anew = (
+        # for each schedule, whether it starts at its own step 0
+        self._rescaling = (
             list(interval_rescaling)
             if isinstance(interval_rescaling, Sequence)
             else [interval_rescaling is not False] * len(schedulers)
         )
-        self.optimizer, self.verbose, self.initial = optimizer, verbose, False
-        self.schedulers, self.milestones, self.count = schedulers, milestones, 1
-        self.check()
+        self.optimizer, self.verbose, self._is_initial = optimizer, verbose, False
+        self._schedulers, self._milestones, self._step_count = schedulers, milestones, 1
+        self._check_arguments()
         self.last_epoch = (last_epoch if last_step is None else last_step) + 1
         self.base_lrs = [float(group["initial_lr"]) for group in optimizer.param_groups]
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
-        self.undo_first_step()
-        schedulers[bisect_right(milestones, 0)].begin()
-        self.rates = self.current_lrs()
+        self._undo_first_step()
+        schedulers[bisect_right(milestones, 0)]._begin()
+        self._last_lr = self._current_lrs()
 
-    def begin(self) -> None:
-        self.schedulers[0].begin()
-        self.rates = self.current_lrs()
+    def _begin(self) -> None:
+        self._schedulers[0]._begin()
+        self._last_lr = self._current_lrs()
 
     def step(self, epoch: int | None = None) -> None:
         """Advance the schedule whose turn it is by one step."""
@@ -124,27 +129,27 @@ class SequentialLR(CompositeSchedule):
             fail(OptimError, "SequentialLR cannot jump to a step", "scheduler.step() without an argument", epoch=epoch)
         MODE.get().before_schedule(self)
         self.last_epoch += 1
-        turn = bisect_right(self.milestones, self.last_epoch)
-        scheduler = self.schedulers[turn]
-        if not self.anew[turn] and turn:
-            scheduler.move(self.last_epoch)
-        elif turn and self.milestones[turn - 1] == self.last_epoch:
-            scheduler.move(0)
+        turn = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[turn]
+        if not self._rescaling[turn] and turn:
+            scheduler._move(self.last_epoch)
+        elif turn and self._milestones[turn - 1] == self.last_epoch:
+            scheduler._move(0)
         else:
             scheduler.step()
-        self.rates = scheduler.get_last_lr()
+        self._last_lr = scheduler.get_last_lr()
 
-    def check(self) -> None:
-        milestones = self.milestones
+    def _check_arguments(self) -> None:
+        milestones = self._milestones
         whole = all(isinstance(n, Integral) for n in milestones)
         if not whole or any(a >= b for a, b in zip([0, *milestones], milestones)):
             what = f"SequentialLR: milestones must be in ascending order, got {milestones}"
             fail(OptimError, what, "steps in ascending order, above 0", milestones=milestones)
-        if len(self.schedulers) != len(milestones) + 1 or len(self.schedulers) != len(self.anew):
+        if len(self._schedulers) != len(milestones) + 1 or len(self._schedulers) != len(self._rescaling):
             fail(
                 OptimError,
-                f"SequentialLR: {len(self.schedulers)} schedulers, {len(milestones)} milestones and "
-                f"{len(self.anew)} of interval_rescaling",
+                f"SequentialLR: {len(self._schedulers)} schedulers, {len(milestones)} milestones and "
+                f"{len(self._rescaling)} of interval_rescaling",
                 "a state of the same schedules",
                 milestones=milestones,
             )
@@ -186,13 +191,13 @@ class WarmupLR(SequentialLR):
             fail(OptimError, what, "'linear' or 'constant'", warmup_method=warmup_method)
         schedulers = [] if inner is None else [inner]
         if warmup_iters:
-            schedulers.insert(0, self.warmup(optimizer, inner, last_step))
+            schedulers.insert(0, self._make_warmup(optimizer, inner, last_step))
         milestones = [warmup_iters] if len(schedulers) == 2 else []
         super().__init__(
             optimizer, schedulers, milestones, [True, self.warmup_prefix][: len(schedulers)], last_step, verbose
         )
 
-    def warmup(self, optimizer: Optimizer, inner: LRScheduler | None, last_step: int) -> LRScheduler:
+    def _make_warmup(self, optimizer: Optimizer, inner: LRScheduler | None, last_step: int) -> LRScheduler:
         """Make the schedule of the first steps. It begins at the initial rate, even if `inner` has changed the rate."""
         for group in optimizer.param_groups:
             group["lr"] = group.get("initial_lr", group["lr"])
@@ -205,12 +210,14 @@ class WarmupLR(SequentialLR):
                 fail(OptimError, what, "warmup_prefix=True, or an optimizer for each", rates=inner.base_lrs)
             later = copy.copy(inner)
             later.last_epoch = self.warmup_iters
-            end = later.closed_form()[0] / inner.base_lrs[0]
+            end = later._closed_form()[0] / inner.base_lrs[0]
         return LinearLR(optimizer, self.warmup_factor, end, self.warmup_iters, last_step)
 
 
 class ChainedScheduler(CompositeSchedule):
     """Several schedules at once: each multiplies the rate that the previous ones produced."""
+
+    _optional_in_state = (*CompositeSchedule._optional_in_state, "last_epoch")
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):
         listed = list(schedulers)
@@ -218,24 +225,30 @@ class ChainedScheduler(CompositeSchedule):
             fail(OptimError, "ChainedScheduler needs at least one scheduler", "ChainedScheduler([warmup, decay])")
         own: Any = optimizer if optimizer is not None else getattr(listed[0], "optimizer", None)
         self.optimizer = own
-        self.schedulers, self.verbose, self.initial, self.count = self.members(listed, self.optimizer), False, False, 1
+        self._schedulers, self._step_count = self._members(listed, self.optimizer), 1
+        self.verbose = self._is_initial = False
         self.last_epoch, self.base_lrs = listed[-1].last_epoch, list(listed[-1].base_lrs)
-        self.rates = self.current_lrs()
+        self._last_lr = self._current_lrs()
 
-    def begin(self) -> None:
-        for scheduler in self.schedulers:
-            scheduler.begin()
-        self.rates = self.current_lrs()
+    def _begin(self) -> None:
+        for scheduler in self._schedulers:
+            scheduler._begin()
+        self._last_lr = self._current_lrs()
 
     def step(self, epoch: int | None = None) -> None:
         """Advance each scheduler by one step."""
         MODE.get().before_schedule(self)
-        for scheduler in self.schedulers:
+        for scheduler in self._schedulers:
             scheduler.step() if epoch is None else scheduler.step(epoch)
-        self.last_epoch, self.rates = self.schedulers[-1].last_epoch, self.current_lrs()
+        self.last_epoch, self._last_lr = self._schedulers[-1].last_epoch, self._current_lrs()
 
-    def move(self, epoch: int | None) -> None:
+    def _move(self, epoch: int | None) -> None:
         """Let each scheduler set its learning rates, in order."""
-        for scheduler in self.schedulers:
-            scheduler.move(epoch)
-        self.last_epoch, self.rates = self.schedulers[-1].last_epoch, self.current_lrs()
+        for scheduler in self._schedulers:
+            scheduler._move(epoch)
+        self.last_epoch, self._last_lr = self._schedulers[-1].last_epoch, self._current_lrs()
+
+    def _with_our_entries(self, state: dict[str, Any]) -> dict[str, Any]:
+        states = state.get("_schedulers")
+        last = states[-1] if isinstance(states, list | tuple) and states else None
+        return {"last_epoch": last["last_epoch"], **state} if isinstance(last, dict) and "last_epoch" in last else state

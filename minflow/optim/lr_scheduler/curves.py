@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
+from typing import Any
 
 from ...core.base.errors import OptimError
 from ...core.source_location import fail
@@ -26,7 +27,7 @@ class CosineAnnealingLR(LRScheduler):
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0):
         self.T_max, self.eta_min = T_max, eta_min
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         check_number(self, "eta_min")
         is_number = isinstance(self.T_max, Real) and not isinstance(self.T_max, bool)
         if not is_number or not 1e-9 <= self.T_max <= MAX_COUNT:
@@ -34,18 +35,18 @@ class CosineAnnealingLR(LRScheduler):
             fail(OptimError, what, "T_max=number of steps of the whole training", T_max=self.T_max)
 
     def get_lr(self) -> list[float]:
-        if self.initial:
-            return self.current_lrs()
-        if self.count == 1 and self.last_epoch > 0:
-            return self.closed_form()
+        if self._is_initial:
+            return self._current_lrs()
+        if self._step_count == 1 and self.last_epoch > 0:
+            return self._closed_form()
         below = 1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max)
         if below == 0 or (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # just past the lowest point
             lift = (1 - math.cos(math.pi / self.T_max)) / 2
-            return [rate + (base - self.eta_min) * lift for base, rate in zip(self.base_lrs, self.current_lrs())]
+            return [rate + (base - self.eta_min) * lift for base, rate in zip(self.base_lrs, self._current_lrs())]
         quotient = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / below
-        return [quotient * (rate - self.eta_min) + self.eta_min for rate in self.current_lrs()]
+        return [quotient * (rate - self.eta_min) + self.eta_min for rate in self._current_lrs()]
 
-    def closed_form(self) -> list[float]:
+    def _closed_form(self) -> list[float]:
         part = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
         return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
 
@@ -60,6 +61,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """
 
     T_cur: float
+    _names_in_files = {**LRScheduler._names_in_files, "cycles": "_cycles"}
+    _optional_in_state = ("verbose", "decay_rate", "restart_limit", "_cycles")
 
     @takes_scheduler_args
     def __init__(
@@ -73,37 +76,46 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         restart_limit: int = 0,
     ):
         self.T_0, self.T_i, self.T_mult, self.eta_min = T_0, T_0, T_mult, eta_min
-        self.decay_rate, self.restart_limit, self.T_cur, self.cycles = decay_rate, restart_limit, -1, 0
+        self.decay_rate, self.restart_limit, self.T_cur, self._cycles = decay_rate, restart_limit, -1, 0
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         for name, low in (("T_0", 1), ("T_mult", 1), ("restart_limit", 0)):
             check_count(self, name, low)
         for name in ("eta_min", "decay_rate", "T_cur", "T_i"):
             check_number(self, name)
 
-    def move(self, epoch: float | None) -> None:
+    def _with_our_entries(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Count the cycles of a PyTorch state: each is T_mult times as long, or as many as passed since the start."""
+        try:
+            passed, ratio = state["last_epoch"] - state["T_cur"], state["T_i"] / state["T_0"]
+            cycles = passed / state["T_0"] if state["T_mult"] == 1 else math.log(ratio, state["T_mult"])
+            return {"_cycles": max(round(cycles), 0), **state}
+        except (KeyError, TypeError, ValueError, ArithmeticError):  # the checks that follow refuse it
+            return state
+
+    def _move(self, epoch: float | None) -> None:
         """Set the learning rates of the next epoch, or of the given one, which may be a fraction."""
         if epoch is None:
-            self.T_cur = max(self.T_cur, self.last_epoch) + 1 if self.initial else self.T_cur + 1
+            self.T_cur = max(self.T_cur, self.last_epoch) + 1 if self._is_initial else self.T_cur + 1
             if self.T_cur >= self.T_i:
-                self.T_cur, self.T_i, self.cycles = self.T_cur % self.T_i, self.T_i * self.T_mult, self.cycles + 1
-            return super().move(None)
+                self.T_cur, self.T_i, self._cycles = self.T_cur % self.T_i, self.T_i * self.T_mult, self._cycles + 1
+            return super()._move(None)
         at = as_number("CosineAnnealingWarmRestarts", "epoch", epoch)
         if not 0 <= at <= MAX_COUNT:
             fail(OptimError, f"CosineAnnealingWarmRestarts: there is no step {epoch}", "scheduler.step(3)", epoch=epoch)
-        self.T_cur, self.T_i, self.cycles = epoch, self.T_0, 0
+        self.T_cur, self.T_i, self._cycles = epoch, self.T_0, 0
         while self.T_cur >= self.T_i:
             if self.T_mult == 1:
-                self.T_cur, self.cycles = epoch % self.T_0, int(at // self.T_0)
+                self.T_cur, self._cycles = epoch % self.T_0, int(at // self.T_0)
             else:
-                self.T_cur, self.T_i, self.cycles = self.T_cur - self.T_i, self.T_i * self.T_mult, self.cycles + 1
-        return super().move(math.floor(at))
+                self.T_cur, self.T_i, self._cycles = self.T_cur - self.T_i, self.T_i * self.T_mult, self._cycles + 1
+        return super()._move(math.floor(at))
 
     def get_lr(self) -> list[float]:
         part = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
-        if 0 < self.restart_limit <= self.cycles:
+        if 0 < self.restart_limit <= self._cycles:
             part = 0.0
-        top = float_power(self.decay_rate, self.cycles)
+        top = float_power(self.decay_rate, self._cycles)
         return [self.eta_min + (base * top - self.eta_min) * part for base in self.base_lrs]
 
 
@@ -117,7 +129,7 @@ class CosineDecayLR(LRScheduler):
     def __init__(self, optimizer: Optimizer, decay_steps: int, alpha: float = 0.0):
         self.decay_steps, self.alpha = decay_steps, alpha
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         check_count(self, "decay_steps", 1)
         check_number(self, "alpha")
 
@@ -134,6 +146,8 @@ class PolynomialLR(LRScheduler):
     three times, ... as many steps.
     """
 
+    _optional_in_state = ("verbose", "cycle", "end_learning_rate")
+
     @takes_scheduler_args
     def __init__(
         self,
@@ -149,7 +163,7 @@ class PolynomialLR(LRScheduler):
         oneflow = steps is not None or end_learning_rate is not None or cycle
         self.end_learning_rate = 1e-4 if oneflow and end_learning_rate is None else end_learning_rate
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         check_count(self, "total_iters", 1)
         check_number(self, "power")
         if self.end_learning_rate is not None:
@@ -157,13 +171,13 @@ class PolynomialLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         if self.end_learning_rate is not None:
-            return self.closed_form()
-        if self.initial or self.last_epoch > self.total_iters:
-            return self.current_lrs()
+            return self._closed_form()
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return self._current_lrs()
         left = (1 - self.last_epoch / self.total_iters) / (1 - (self.last_epoch - 1) / self.total_iters)
-        return [rate * float_power(left, self.power) for rate in self.current_lrs()]
+        return [rate * float_power(left, self.power) for rate in self._current_lrs()]
 
-    def closed_form(self) -> list[float]:
+    def _closed_form(self) -> list[float]:
         end, whole = self.end_learning_rate or 0.0, self.total_iters
         if self.cycle:
             whole *= max(math.ceil(self.last_epoch / whole), 1)

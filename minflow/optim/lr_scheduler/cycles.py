@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...core.base.errors import OptimError
 from ...core.source_location import fail
+from ...nn.loading import Writes
 from ..groups import as_number
 from ..optimizer import Optimizer
-from .base import LRScheduler, check_count, check_fraction, check_number, float_power, takes_scheduler_args
+from .base import (
+    LRScheduler,
+    check_count,
+    check_fraction,
+    check_number,
+    float_power,
+    function_state,
+    function_writes,
+    takes_scheduler_args,
+)
 
 
 def per_group(scheduler: LRScheduler, name: str, value: Any, optimizer: Any) -> list[float]:
@@ -28,38 +38,46 @@ class CyclicSchedule(LRScheduler):
     """A schedule that may cycle momentum against the rate: `momentum` of a group, or the first of its `betas`."""
 
     cycle_momentum = False
+    _names_in_files = {
+        **LRScheduler._names_in_files,
+        "tops": "max_lrs",
+        "low": "base_momentums",
+        "high": "max_momentums",
+    }
+
+    _derived_in_state: tuple[str, ...] = ("use_beta1",)
 
     @property
-    def graph_refusal(self) -> str:  # type: ignore[override]
+    def use_beta1(self) -> bool:
+        """True if the momentum is the first of the group's betas."""
+        return "betas" in self.optimizer.defaults
+
+    @property
+    def _graph_refusal(self) -> str:  # type: ignore[override]
         return (
             "it changes momentum at every step, which a graph has built in (cycle_momentum=False)"
             if self.cycle_momentum
             else ""
         )
 
-    def momentum_key(self, optimizer: Any) -> str:
-        """Return the name of the hyperparameter that is the momentum. Raises OptimError if there is none."""
-        defaults = getattr(optimizer, "defaults", {"momentum": 0})
-        if "momentum" not in defaults and "betas" not in defaults:
-            what = f"{type(self).__name__}: {type(optimizer).__name__} has neither momentum nor betas"
-            fail(OptimError, what, "cycle_momentum=False", optimizer=type(optimizer).__name__)
-        return "betas" if "betas" in defaults else "momentum"
-
-    def set_momentum_range(self, base: Any, largest: Any, optimizer: Any) -> None:
-        """Set the lowest and highest momentum of each group."""
+    def _set_momentum_range(self, base: Any, largest: Any, optimizer: Any) -> None:
+        """Set the lowest and highest momentum of each group. Raises OptimError if the optimizer has no momentum."""
         if self.cycle_momentum:
-            self.key = self.momentum_key(optimizer)
-            self.high = per_group(self, "max_momentum", largest, optimizer)
-            self.low = per_group(self, "base_momentum", base, optimizer)
+            defaults = getattr(optimizer, "defaults", {"momentum": 0})
+            if "momentum" not in defaults and "betas" not in defaults:
+                what = f"{type(self).__name__}: {type(optimizer).__name__} has neither momentum nor betas"
+                fail(OptimError, what, "cycle_momentum=False", optimizer=type(optimizer).__name__)
+            self.max_momentums = per_group(self, "max_momentum", largest, optimizer)
+            self.base_momentums = per_group(self, "base_momentum", base, optimizer)
 
-    def check_progress(self) -> None:
-        super().check_progress()
+    def _check_progress(self) -> None:
+        super()._check_progress()
         owner, groups = type(self).__name__, len(self.optimizer.param_groups)
-        if self.cycle_momentum and not hasattr(self, "low"):
+        if self.cycle_momentum and not hasattr(self, "base_momentums"):
             what = f"{owner}: cycle_momentum is True, but this schedule has no momenta"
             hint = "cycle_momentum=True when the schedule is created"
             fail(OptimError, what, hint, cycle_momentum=self.cycle_momentum)
-        for name in ("bases", "tops", "low", "high"):
+        for name in ("max_lrs", "base_momentums", "max_momentums"):
             if len(getattr(self, name, self.base_lrs)) != groups:
                 fail(
                     OptimError,
@@ -69,9 +87,15 @@ class CyclicSchedule(LRScheduler):
                     **{name: getattr(self, name)},
                 )
 
-    def set_momentum(self, group: Any, momentum: float) -> None:
+    def _set_momentum(self, group: Any, momentum: float) -> None:
         """Write the momentum to the hyperparameter of the group's optimizer."""
-        group[self.key] = (momentum, *group["betas"][1:]) if self.key == "betas" else momentum
+        if self.use_beta1:
+            group["betas"] = (momentum, *group["betas"][1:])
+        else:
+            group["momentum"] = momentum
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), **({"use_beta1": self.use_beta1} if self.cycle_momentum else {})}
 
 
 class OneCycleLR(CyclicSchedule):
@@ -82,8 +106,16 @@ class OneCycleLR(CyclicSchedule):
     for each group.  anneal_strategy: "cos" or "linear".  three_phase: fall to the initial rate in as many steps as the
     rise, then the rest of the way.  cycle_momentum: momentum falls from max_momentum to base_momentum while the rate
     rises, and back.
+    Each group holds its rates and momenta: `initial_lr`, `max_lr`, `min_lr`, `max_momentum`, `base_momentum`.
     Source: Smith & Topin 2018 (arXiv:1708.07120), section 3.
     """
+
+    _names_in_files = {**CyclicSchedule._names_in_files, "anneal_strategy": "_anneal_func_type"}
+    _optional_in_state = (
+        *("verbose", "epochs", "steps_per_epoch", "pct_start", "three_phase", "div_factor", "final_div_factor"),
+        *("max_lrs", "base_momentums", "max_momentums"),
+    )
+    _derived_in_state = ("use_beta1", "_schedule_phases")
 
     @takes_scheduler_args
     def __init__(
@@ -112,16 +144,19 @@ class OneCycleLR(CyclicSchedule):
             check_count(self, "steps_per_epoch", 1)
             total_steps = epochs * steps_per_epoch
         self.total_steps = total_steps
-        self.pct_start, self.anneal_strategy, self.three_phase = pct_start, anneal_strategy, bool(three_phase)
+        self.pct_start, self._anneal_func_type, self.three_phase = pct_start, anneal_strategy, bool(three_phase)
         self.div_factor, self.final_div_factor, self.cycle_momentum = div_factor, final_div_factor, bool(cycle_momentum)
-        self.check()
-        self.tops = per_group(self, "max_lr", max_lr, optimizer)
-        self.set_momentum_range(base_momentum, max_momentum, optimizer)
+        self._check_arguments()
+        self.max_lrs = per_group(self, "max_lr", max_lr, optimizer)
+        self._set_momentum_range(base_momentum, max_momentum, optimizer)
         if isinstance(optimizer, Optimizer):
             for i, group in enumerate(optimizer.param_groups):
-                group["initial_lr"] = self.tops[i] / div_factor
+                group["initial_lr"] = self.max_lrs[i] / div_factor
+                group["max_lr"], group["min_lr"] = self.max_lrs[i], group["initial_lr"] / final_div_factor
+                if cycle_momentum:
+                    group["max_momentum"], group["base_momentum"] = self.max_momentums[i], self.base_momentums[i]
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         check_count(self, "total_steps", 1)
         check_fraction(self, "pct_start")
         for name in ("div_factor", "final_div_factor"):
@@ -129,21 +164,34 @@ class OneCycleLR(CyclicSchedule):
             if getattr(self, name) == 0:
                 what = f"OneCycleLR: {name} must not be 0, because the rate is divided by it"
                 fail(OptimError, what, f"{name}=25.0", **{name: 0})
-        if self.anneal_strategy not in ("cos", "linear"):
-            what = f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {self.anneal_strategy!r}"
-            fail(OptimError, what, "'cos' or 'linear'", anneal_strategy=self.anneal_strategy)
+        if (strategy := self._anneal_func_type) not in ("cos", "linear"):
+            what = f"OneCycleLR: anneal_strategy must be 'cos' or 'linear', got {strategy!r}"
+            fail(OptimError, what, "'cos' or 'linear'", anneal_strategy=strategy)
 
-    def phases(self) -> list[tuple[float, str, str]]:
-        """(last step, initial rate, final rate) of each phase."""
+    @property
+    def _schedule_phases(self) -> list[dict[str, Any]]:
+        """The last step of each phase, and the names of the rates and momenta at its ends, as in PyTorch."""
         rise = float(self.pct_start * self.total_steps) - 1
-        first, last = (rise, "first", "top"), self.total_steps - 1
+        ends = [(rise, "initial_lr", "max_lr"), (self.total_steps - 1, "max_lr", "min_lr")]
         if self.three_phase:
-            return [first, (2 * rise, "top", "first"), (last, "first", "last")]
-        return [first, (last, "top", "last")]
+            ends[1:] = [(2 * rise, "max_lr", "initial_lr"), (self.total_steps - 1, "initial_lr", "min_lr")]
+        phases = []
+        for end, *rates in ends:
+            start_momentum, end_momentum = ["base_momentum" if r == "max_lr" else "max_momentum" for r in rates]
+            phases.append(
+                {
+                    "end_step": end,
+                    "start_lr": rates[0],
+                    "end_lr": rates[1],
+                    "start_momentum": start_momentum,
+                    "end_momentum": end_momentum,
+                }
+            )
+        return phases
 
-    def interpolate(self, start: float, end: float, part: float) -> float:
+    def _interpolate(self, start: float, end: float, part: float) -> float:
         """The value at a fraction, 0 to 1, of the way from `start` to `end`."""
-        if self.anneal_strategy == "linear":
+        if self._anneal_func_type == "linear":
             return (end - start) * part + start
         return end + (start - end) / 2 * (math.cos(math.pi * part) + 1)
 
@@ -152,22 +200,30 @@ class OneCycleLR(CyclicSchedule):
         if now >= self.total_steps + 1:
             what = f"OneCycleLR: step {now} is beyond the total of {self.total_steps}"
             fail(OptimError, what, "total_steps=epochs * len(loader)", total_steps=self.total_steps)
-        *rising, (end, first, last) = self.phases()
-        start = 0.0
-        for until, a, b in rising:
-            if now <= until:
-                end, first, last = until, a, b
-                break
-            start = until
-        part = (now - start) / (end - start) if end != start else 1.0
+        phases, start = self._schedule_phases, 0.0
+        while now > phases[0]["end_step"] and len(phases) > 1:
+            start = phases.pop(0)["end_step"]
+        phase = phases[0]
+        part = (now - start) / (phase["end_step"] - start) if phase["end_step"] != start else 1.0
         rates = []
-        for i, (top, base) in enumerate(zip(self.tops, self.base_lrs)):
-            levels = {"first": base, "top": top, "last": base / self.final_div_factor}
-            rates.append(self.interpolate(levels[first], levels[last], part))
+        for i, group in enumerate(self.optimizer.param_groups):
+            base = self.base_lrs[i]
+            levels = {"initial_lr": base, "max_lr": self.max_lrs[i], "min_lr": base / self.final_div_factor, **group}
+            rates.append(self._interpolate(levels[phase["start_lr"]], levels[phase["end_lr"]], part))
             if self.cycle_momentum:
-                from_, to = [self.low[i] if name == "top" else self.high[i] for name in (first, last)]
-                self.set_momentum(self.optimizer.param_groups[i], self.interpolate(from_, to, part))
+                ends = group[phase["start_momentum"]], group[phase["end_momentum"]]
+                self._set_momentum(group, self._interpolate(*ends, part))
         return rates
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**super().state_dict(), "_schedule_phases": self._schedule_phases}
+
+    def _with_our_entries(self, state: dict[str, Any]) -> dict[str, Any]:
+        match state:
+            case {"_schedule_phases": [{"end_step": int() | float() as rise}, *others], "total_steps": int() as total}:
+                pct_start = (rise + 1) / total if total else self.pct_start
+                return {"pct_start": pct_start, "three_phase": len(others) == 2, **state}
+        return state
 
 
 class CyclicLR(CyclicSchedule):
@@ -178,6 +234,9 @@ class CyclicLR(CyclicSchedule):
     cycle_momentum: momentum falls from max_momentum to base_momentum while the rate rises, and back.
     Source: Smith 2017 (arXiv:1506.01186), section 3.
     """
+
+    _names_in_files = {**CyclicSchedule._names_in_files, "bases": "base_lrs", "scale_fn": "_scale_fn_custom"}
+    _derived_in_state = ("use_beta1", "total_size", "step_ratio", "_scale_fn_custom")
 
     @takes_scheduler_args
     def __init__(
@@ -197,17 +256,17 @@ class CyclicLR(CyclicSchedule):
     ):
         self.step_size_up = step_size_up
         self.step_size_down = step_size_up if step_size_down is None else step_size_down
-        self.mode, self.gamma, self.scale_fn, self.cycle_momentum = mode, gamma, scale_fn, bool(cycle_momentum)
+        self.mode, self.gamma, self._scale_fn_custom, self.cycle_momentum = mode, gamma, scale_fn, bool(cycle_momentum)
         self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
-        self.check()
-        self.bases = per_group(self, "base_lr", base_lr, optimizer)
-        self.tops = per_group(self, "max_lr", max_lr, optimizer)
-        self.set_momentum_range(base_momentum, max_momentum, optimizer)
+        self._check_arguments()
+        base_lrs = per_group(self, "base_lr", base_lr, optimizer)
+        self.max_lrs = per_group(self, "max_lr", max_lr, optimizer)
+        self._set_momentum_range(base_momentum, max_momentum, optimizer)
         if isinstance(optimizer, Optimizer):
-            for group, base in zip(optimizer.param_groups, self.bases):
+            for group, base in zip(optimizer.param_groups, base_lrs):
                 group["lr"] = base
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         for name in ("step_size_up", "step_size_down"):
             check_number(self, name)
         if not self.step_size_up >= 0 or not self.step_size_down >= 0 or self.step_size_up + self.step_size_down < 1e-6:
@@ -215,28 +274,54 @@ class CyclicLR(CyclicSchedule):
             hint = "step_size_up=2000"
             fail(OptimError, what, hint, step_size_up=self.step_size_up, step_size_down=self.step_size_down)
         check_number(self, "gamma")
-        if self.scale_fn is None and self.mode not in ("triangular", "triangular2", "exp_range"):
+        if self._scale_fn_custom is None and self.mode not in ("triangular", "triangular2", "exp_range"):
             what = f"CyclicLR: mode cannot be {self.mode!r}"
             fail(OptimError, what, "'triangular', 'triangular2' or 'exp_range'", mode=self.mode)
 
-    def scale(self, cycle: int) -> float:
+    @property
+    def total_size(self) -> float:
+        """Number of steps of a cycle."""
+        return float(self.step_size_up + self.step_size_down)
+
+    @property
+    def step_ratio(self) -> float:
+        """Fraction of a cycle in which the rate rises."""
+        return self.step_size_up / self.total_size
+
+    def _begin(self) -> None:
+        self.base_lrs = self._current_lrs()  # not the rate that the optimizer was created with
+        super()._begin()
+
+    def _scale(self, cycle: int) -> float:
         """The scale of the height of this cycle."""
         at = cycle if self.scale_mode == "cycle" else self.last_epoch
-        if self.scale_fn is not None:
-            return float(self.scale_fn(at))
+        if self._scale_fn_custom is not None:
+            return float(self._scale_fn_custom(at))
         if self.mode == "triangular":
             return 1.0
         return float_power(0.5, cycle - 1) if self.mode == "triangular2" else float_power(self.gamma, at)
 
     def get_lr(self) -> list[float]:
-        whole = self.step_size_up + self.step_size_down
-        cycle, turn = math.floor(1 + self.last_epoch / whole), self.step_size_up / whole
+        whole, turn = self.total_size, self.step_ratio
+        cycle = math.floor(1 + self.last_epoch / whole)
         x = 1.0 + self.last_epoch / whole - cycle
         height = (x / turn if turn else 0.0) if x <= turn else (x - 1) / (turn - 1)
         if self.cycle_momentum:
-            for group, low, high in zip(self.optimizer.param_groups, self.low, self.high):
-                self.set_momentum(group, high - (high - low) * height * self.scale(cycle))
-        return [base + (top - base) * height * self.scale(cycle) for base, top in zip(self.bases, self.tops)]
+            for group, low, high in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
+                self._set_momentum(group, high - (high - low) * height * self._scale(cycle))
+        return [base + (top - base) * height * self._scale(cycle) for base, top in zip(self.base_lrs, self.max_lrs)]
 
     def state_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in super().state_dict().items() if name != "scale_fn"}
+        scale = function_state(self._scale_fn_custom)
+        derived = {"total_size": self.total_size, "step_ratio": self.step_ratio, "_scale_fn_custom": scale}
+        return {**super().state_dict(), **derived}
+
+    def _convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        result, writes = super()._convert_state(current, saved)
+        return result, [*writes, *function_writes(self, self._scale_fn_custom, saved.get("_scale_fn_custom"))]
+
+    def _with_our_entries(self, state: dict[str, Any]) -> dict[str, Any]:
+        match state:
+            case {"total_size": int() | float() as size, "step_ratio": int() | float() as ratio}:
+                return {"step_size_up": size * ratio, "step_size_down": size - size * ratio, **state}
+        return state

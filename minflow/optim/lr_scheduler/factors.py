@@ -6,7 +6,6 @@ user's change is kept; a jump to a step uses the closed form. Read next: `curves
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
@@ -14,9 +13,18 @@ from typing import Any
 
 from ...core.base.errors import OptimError
 from ...core.source_location import fail
-from ...nn.loading import MAX_COUNT, Refused, Writes, copy_matching, refuse
+from ...nn.loading import MAX_COUNT, Writes, refuse
 from ..optimizer import Optimizer
-from .base import LRScheduler, check_count, check_fraction, check_number, float_power, takes_scheduler_args
+from .base import (
+    LRScheduler,
+    check_count,
+    check_fraction,
+    check_number,
+    float_power,
+    function_state,
+    function_writes,
+    takes_scheduler_args,
+)
 
 
 class LambdaLR(LRScheduler):
@@ -40,28 +48,15 @@ class LambdaLR(LRScheduler):
         return [base * float(function(self.last_epoch)) for base, function in zip(self.base_lrs, self.lr_lambdas)]
 
     def state_dict(self) -> dict[str, Any]:
-        kept = [
-            None if not hasattr(f, "__dict__") or hasattr(f, "__code__") else dict(vars(f)) for f in self.lr_lambdas
-        ]
-        return {**super().state_dict(), "lr_lambdas": kept}
+        return {**super().state_dict(), "lr_lambdas": [function_state(f) for f in self.lr_lambdas]}
 
-    def convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+    def _convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
         owner, kept, new = type(self).__name__, current["lr_lambdas"], saved["lr_lambdas"]
-        result, writes = super().convert_state({k: v for k, v in current.items() if k != "lr_lambdas"}, saved)
+        result, writes = super()._convert_state({k: v for k, v in current.items() if k != "lr_lambdas"}, saved)
         if not isinstance(new, list | tuple) or [x is None for x in new] != [x is None for x in kept]:
             refuse(owner, "lr_lambdas are of other functions", f"a {owner} with the same functions", saved=new)
-        for function, now, attributes in zip(self.lr_lambdas, kept, new):
-            if now is None:
-                continue
-            if not isinstance(attributes, Mapping) or attributes.keys() != now.keys():
-                what = "lr_lambdas have other attributes"
-                refuse(owner, what, f"a {owner} with the same functions", current=now, saved=attributes)
-            try:
-                values = {name: copy_matching(value, attributes[name]) for name, value in now.items()}
-            except Refused as reason:
-                what = f"an attribute of a function cannot be loaded: {reason}"
-                refuse(owner, what, f"a {owner} with the same functions", current=now)
-            writes.append(functools.partial(function.__dict__.update, values))
+        for function, attributes in zip(self.lr_lambdas, new):
+            writes += function_writes(self, function, attributes)
         return result, writes
 
 
@@ -72,9 +67,9 @@ class MultiplicativeLR(LambdaLR):
     """
 
     def get_lr(self) -> list[float]:
-        if self.initial:
-            return self.current_lrs()
-        return [rate * float(function(self.last_epoch)) for rate, function in zip(self.current_lrs(), self.lr_lambdas)]
+        if self._is_initial:
+            return self._current_lrs()
+        return [rate * float(function(self.last_epoch)) for rate, function in zip(self._current_lrs(), self.lr_lambdas)]
 
 
 class StepLR(LRScheduler):
@@ -84,16 +79,16 @@ class StepLR(LRScheduler):
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1):
         self.step_size, self.gamma = step_size, gamma
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         check_count(self, "step_size", 1)
         check_number(self, "gamma")
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0 or self.last_epoch % self.step_size:
-            return self.current_lrs()
-        return [rate * self.gamma for rate in self.current_lrs()]
+            return self._current_lrs()
+        return [rate * self.gamma for rate in self._current_lrs()]
 
-    def closed_form(self) -> list[float]:
+    def _closed_form(self) -> list[float]:
         return [base * float_power(self.gamma, self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
@@ -107,7 +102,7 @@ class MultiStepLR(LRScheduler):
             fail(OptimError, what, "milestones=[30, 80]", milestones=milestones)
         self.milestones, self.gamma = Counter(milestones), gamma
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         check_number(self, "gamma")
         for step, times in self.milestones.items():
             whole = all(isinstance(n, Integral) and not isinstance(n, bool) for n in (step, times))
@@ -116,14 +111,14 @@ class MultiStepLR(LRScheduler):
                 fail(OptimError, what, "milestones=[30, 80]", milestones=dict(self.milestones))
 
     def get_lr(self) -> list[float]:
-        return [rate * float_power(self.gamma, self.milestones[self.last_epoch]) for rate in self.current_lrs()]
+        return [rate * float_power(self.gamma, self.milestones[self.last_epoch]) for rate in self._current_lrs()]
 
-    def closed_form(self) -> list[float]:
+    def _closed_form(self) -> list[float]:
         passed = sum(times for step, times in self.milestones.items() if step <= self.last_epoch)
         return [base * float_power(self.gamma, passed) for base in self.base_lrs]
 
-    def convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
-        result, writes = super().convert_state(current, saved)
+    def _convert_state(self, current: Mapping[str, Any], saved: Mapping[str, Any]) -> tuple[dict[str, Any], Writes]:
+        result, writes = super()._convert_state(current, saved)
         return {**result, "milestones": Counter(result["milestones"])}, writes
 
 
@@ -136,7 +131,7 @@ class LinearLR(LRScheduler):
     ):
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         check_number(self, "start_factor")
         check_number(self, "end_factor")
         check_count(self, "total_iters", 0)
@@ -157,16 +152,16 @@ class LinearLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
-            return [rate * self.start_factor for rate in self.current_lrs()]
-        if self.initial or self.last_epoch > self.total_iters:
-            return self.current_lrs()
+            return [rate * self.start_factor for rate in self._current_lrs()]
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return self._current_lrs()
         rise = self.end_factor - self.start_factor
         return [
             rate * (1 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
-            for rate in self.current_lrs()
+            for rate in self._current_lrs()
         ]
 
-    def closed_form(self) -> list[float]:
+    def _closed_form(self) -> list[float]:
         part = min(self.total_iters, self.last_epoch) / self.total_iters if self.total_iters else 1.0
         return [base * (self.start_factor + (self.end_factor - self.start_factor) * part) for base in self.base_lrs]
 
@@ -178,21 +173,21 @@ class ConstantLR(LRScheduler):
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5):
         self.factor, self.total_iters = factor, total_iters
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         check_fraction(self, "factor")
         check_count(self, "total_iters", 0)
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
-            return [rate * self.factor for rate in self.current_lrs()]
+            return [rate * self.factor for rate in self._current_lrs()]
         if self.last_epoch != self.total_iters:
-            return self.current_lrs()
+            return self._current_lrs()
         if self.factor == 0:
             what = "ConstantLR: a rate of 0 cannot be scaled back to what it was"
             fail(OptimError, what, "a small factor above 0, such as 1e-3", factor=self.factor)
-        return [rate * (1.0 / self.factor) for rate in self.current_lrs()]
+        return [rate * (1.0 / self.factor) for rate in self._current_lrs()]
 
-    def closed_form(self) -> list[float]:
+    def _closed_form(self) -> list[float]:
         return [base * (1.0 if self.last_epoch >= self.total_iters else self.factor) for base in self.base_lrs]
 
 
@@ -203,11 +198,11 @@ class ExponentialLR(LRScheduler):
     def __init__(self, optimizer: Optimizer, gamma: float):
         self.gamma = gamma
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         check_number(self, "gamma")
 
     def get_lr(self) -> list[float]:
-        return self.current_lrs() if self.initial else [rate * self.gamma for rate in self.current_lrs()]
+        return self._current_lrs() if self._is_initial else [rate * self.gamma for rate in self._current_lrs()]
 
-    def closed_form(self) -> list[float]:
+    def _closed_form(self) -> list[float]:
         return [base * float_power(self.gamma, self.last_epoch) for base in self.base_lrs]

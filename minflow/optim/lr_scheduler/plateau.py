@@ -23,7 +23,9 @@ class ReduceLROnPlateau(LRScheduler):
     min_lr: the lowest rate, one number or one for each group.  eps: smaller changes are ignored.
     """
 
-    graph_refusal = "its step needs a metric (step it after the graph's call: scheduler.step(loss))"
+    _optional_in_state = ("verbose", "base_lrs", "_step_count")
+    _derived_in_state = ("mode_worse", "default_min_lr")  # read and not written
+    _graph_refusal = "its step needs a metric (step it after the graph's call: scheduler.step(loss))"
 
     def __init__(
         self,
@@ -44,13 +46,13 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode, self.factor, self.patience, self.threshold = mode, factor, patience, threshold
         self.threshold_mode, self.cooldown, self.eps, self.verbose = threshold_mode, cooldown, eps, verbose
         self.optimizer, self.min_lrs = optimizer, per_group(self, "min_lr", min_lr, optimizer)
-        self.check()
+        self._check_arguments()
         self.best = math.inf if mode == "min" else -math.inf
         self.cooldown_counter = self.num_bad_epochs = self.last_epoch = 0
-        self.base_lrs, self.initial, self.count = self.current_lrs(), False, 1
-        self.rates = self.current_lrs()
+        self.base_lrs, self._is_initial, self._step_count = self._current_lrs(), False, 1
+        self._last_lr = self._current_lrs()
 
-    def check(self) -> None:
+    def _check_arguments(self) -> None:
         for name, known in (("mode", ("min", "max")), ("threshold_mode", ("rel", "abs"))):
             if getattr(self, name) not in known:
                 what = f"ReduceLROnPlateau: {name} cannot be {getattr(self, name)!r}"
@@ -60,8 +62,8 @@ class ReduceLROnPlateau(LRScheduler):
         if self.factor >= 1:
             check_range("ReduceLROnPlateau", {"factor": self.factor}, "factor", -math.inf, 1.0, below=True)
 
-    def check_progress(self) -> None:
-        super().check_progress()
+    def _check_progress(self) -> None:
+        super()._check_progress()
         for name in ("cooldown_counter", "num_bad_epochs"):
             check_number(self, name)
         if math.isnan(as_number("ReduceLROnPlateau", "best", self.best)):
@@ -83,7 +85,7 @@ class ReduceLROnPlateau(LRScheduler):
         """True during the cooldown."""
         return self.cooldown_counter > 0
 
-    def is_better(self, value: float, best: float) -> bool:
+    def _is_better(self, value: float, best: float) -> bool:
         """True if the metric improved by at least the threshold."""
         sign = -1 if self.mode == "min" else 1
         goal = best * (1 + sign * self.threshold) if self.threshold_mode == "rel" else best + sign * self.threshold
@@ -95,7 +97,7 @@ class ReduceLROnPlateau(LRScheduler):
             fail(OptimError, "ReduceLROnPlateau.step needs the metric to watch", "scheduler.step(loss)")
         value = as_number("ReduceLROnPlateau.step", "metrics", metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        if self.is_better(value, self.best):
+        if self._is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0
         else:
             self.num_bad_epochs += 1
@@ -103,11 +105,11 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            self.reduce()
+            self._reduce_lr()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self.rates = self.current_lrs()
+        self._last_lr = self._current_lrs()
 
-    def reduce(self) -> None:
+    def _reduce_lr(self) -> None:
         """Multiply the learning rates by `factor`, but not below `min_lr`."""
         groups = self.optimizer.param_groups
         floors = self.min_lrs if len(self.min_lrs) == len(groups) else [self.min_lrs[0]] * len(groups)

@@ -177,7 +177,7 @@ def test_checkpointed_batch_norm_updates_its_buffers_once():
         for step in range(3):
             graph(*data(seed=step))
     assert state_bits(model) == state_bits(twin) and model.norm.num_batches_tracked.item() == 3
-    assert optimizer.steps == 0
+    assert optimizer._steps_taken == 0
 
 
 def test_checkpointing_can_be_disabled_and_handles_have_a_repr():
@@ -267,7 +267,7 @@ def test_interrupt_waits_for_the_end_of_the_step():
         for _ in range(expected):
             buf = 0.5 * buf + 1
             p -= buf
-        assert values.pop() == pytest.approx(p) and optimizer.steps == expected
+        assert values.pop() == pytest.approx(p) and optimizer._steps_taken == expected
     assert caught == tries
 
 
@@ -278,13 +278,13 @@ def test_wrong_labels_change_nothing():
     graph = TrainGraph(model, nn.CrossEntropyLoss(), optimizer)
     x, y = data()
     graph(x, y)
-    before, steps = state_bits(model, optimizer), optimizer.steps
+    before, steps = state_bits(model, optimizer), optimizer._steps_taken
     bad = y.clone()
     bad[3] = 5
     with pytest.raises(flow.MinflowError, match="5 classes") as caught:
         graph(x, bad)
     assert isinstance(caught.value, IndexError) and "loss_fn" in str(caught.value)
-    assert state_bits(model, optimizer) == before and optimizer.steps == steps
+    assert state_bits(model, optimizer) == before and optimizer._steps_taken == steps
     graph(x, y)
 
 

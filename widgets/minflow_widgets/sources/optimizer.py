@@ -86,7 +86,7 @@ class OptimizerSource(Source):
                     norm.record(step, when, self.gradients)
 
     def gradients(self) -> list:
-        grads = [p.grad for p in self.parameters or self.optimizer.parameters()]
+        grads = [p.grad for p in self.parameters or self.optimizer._all_parameters()]
         return [g.array for g in grads if g is not None and g.array is not None]
 
     def last(self) -> None:
@@ -100,7 +100,7 @@ class OptimizerSource(Source):
 
     def on_graph_call(self, event) -> None:
         if self.is_in(event.graph):
-            step, when, (names, values) = self.optimizer.steps, clock(), numbers_of(event.result, True)
+            step, when, (names, values) = self.optimizer._steps_taken, clock(), numbers_of(event.result, True)
             self.graph = event.graph
             self.feed.append((names, step, when, *values))
             if self.norm is not None:

@@ -221,7 +221,7 @@ def record_reference(graph: Any, reference: Callable, compiled: Any, args: tuple
 def parameters_of(graph: Any) -> list[Tensor]:
     """The parameters that may have gradients from before."""
     own = [t for t, _ in graph.named_tensors()]
-    return own + [p for optimizer, _ in graph.optimizers for p in optimizer.parameters()]
+    return own + [p for optimizer, _ in graph.optimizers for p in optimizer._all_parameters()]
 
 
 def first_part(args: tuple, kwargs: dict, steps: int) -> tuple[tuple, dict]:

@@ -184,8 +184,8 @@ class EagerRecorder(Eager):
             x.gradient = None
 
     def before_step(self, optimizer: Any) -> None:
-        self.counts.setdefault(id(optimizer), (optimizer, "steps", optimizer.steps))
-        for p in optimizer.parameters():
+        self.counts.setdefault(id(optimizer), (optimizer, "_steps_taken", optimizer._steps_taken))
+        for p in optimizer._all_parameters():
             self.grads.setdefault(id(p), (p, p.gradient))
 
     def before_schedule(self, schedule: Any) -> None:

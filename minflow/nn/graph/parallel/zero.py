@@ -45,13 +45,13 @@ class Zero(NamedTuple):
         of its slices.
         """
         slices: dict[int, tuple[Placement, tuple[Sbp, ...]]] = {}
-        parameters = [p for optimizer, _ in optimizers for p in optimizer.parameters()]
+        parameters = [p for optimizer, _ in optimizers for p in optimizer._all_parameters()]
         for optimizer, _ in optimizers:
             for group in optimizer.param_groups:
                 for p in group["params"]:
                     if p.requires_grad and (sbp := self.split_sbp(p.spec)) is not None:
                         slices[id(p)] = p.spec.placement, sbp
-                        states = optimizer.state_of(p, group) if optimizer.state_names(group) else {}
+                        states = optimizer._state_of(p, group) if optimizer._state_names(group) else {}
                         for tensor in states.values():
                             if tensor.spec is p.spec:
                                 take_slice(tensor, sbp)

@@ -44,6 +44,7 @@ CORE = [
     "sharding",
     "deferred",
     "kernels",
+    "launch_all",
     "infer",
     "overrides",
     "dispatch",

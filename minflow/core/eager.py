@@ -35,7 +35,8 @@ from .host import HostArray, HostScalar, host_array
 from .host.float_warnings import silent
 from .infer import GLOBAL, INFER_CACHE_LIMIT, check_memory, infer
 from .ir import NUMBERS, Node, Source, Value, VersionCounter, new_value, where_text
-from .kernels import CALLS, DECOMPOSED, ON_CHANGE, launch, launch_all
+from .kernels import CALLS, DECOMPOSED, ON_CHANGE, launch
+from .launch_all import launch_all
 from .memory import MIN_CHECKED_BYTES
 from .mode import DEFAULT, Mode, using
 from .op import Op
@@ -466,7 +467,7 @@ class Eager(Mode):
             bump_version(t, where)
 
     def update_all(self, op: Op, calls, attrs) -> None:
-        """`update` for (targets, inputs) on one device other than the CPU, in as few launches as possible."""
+        """`update` for (targets, inputs) on one device, in as few launches as possible."""
         together, joins = [], type(self).update is Eager.update  # another mode may see each call
         for targets, inputs in calls:
             if joins and infer(op, inputs, attrs)[0] is None:

@@ -383,25 +383,6 @@ def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (),
     return out
 
 
-def launch_all(op: Op, calls: Sequence[Sequence[Sequence]], attrs: Mapping) -> None:
-    """Run an op on several (inputs, outputs) of one device: as one call, if the kernel can join them."""
-    selected, together = None, []
-    for arrays, outs in calls:
-        if selected is None:
-            device = device_of(arrays)
-            OPEN[device].activate()
-            selected = select(op, device_type=device.type)
-        call = selected.lower and selected.lower(arrays, outs, **attrs)
-        if not call:
-            launch(op, arrays, attrs, out=outs if op.many else outs[0])
-            continue
-        together.append(call)
-        for observe in list(OBSERVERS):
-            observe(op, selected.lowering_platform, arrays, outs)
-    for call in together[0].join([together]) if together else ():
-        call()
-
-
 def is_moved(op: Op, i: int) -> bool:
     """True if input i of an op has to be on the device of the others."""
     return op.variadic or op.inputs[i] not in op.host_inputs

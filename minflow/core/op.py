@@ -55,6 +55,8 @@ class Op:
     floating-point operations; a number of flops is per element of the largest tensor. An elementwise op with a formula
     needs neither.  reads_rows: reads only as much of its first input as it returns.
     attr_kinds: attr -> its kind in a file, if attrs of this name have another one elsewhere (`deploy/attrs.py`).
+    joins: an update rule that computes each element by itself, so that calls with equal numbers may run as one on the
+    joined arrays.
     number_inputs: inputs of an op that is not elementwise which may be Python numbers.
     host_inputs: inputs that the op reads on the CPU, even if the others are on another device; an output of the same
     name is on the CPU too.  moved_inputs: inputs that may be on the CPU, from which each call copies them to the device
@@ -120,6 +122,7 @@ class Op:
     moved_inputs: Sequence[str] = ()
     moves: bool = False
     number_inputs: Sequence[str] = ()
+    joins: bool = False
     sharding: str | Callable | None = None
     rows: Callable | None = None
     linear: Sequence[str] | Callable = ()

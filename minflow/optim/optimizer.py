@@ -359,7 +359,7 @@ class Optimizer:
                     continue
                 has_gradients = True
                 op, attrs = self._update_rule(group)
-                together: dict[Device, list] = {}  # device other than the CPU -> (targets, inputs) of the rule
+                together: dict[Device, list] = {}  # (targets, inputs) of the rule
                 names, lr = self._state_names(group), mode.scalar(lambda group=group: rate_of(self, group))
                 for p, g in with_gradient:
                     if g.accumulated_after_step:
@@ -374,7 +374,7 @@ class Optimizer:
                     held = [state[name] for name in names]
                     if p.spec.dtype.is_complex:  # a rule updates the two parts as numbers of their own
                         p, g, *held = [view_as_real(t) if t.spec.dtype.is_complex else t for t in (p, g, *held)]
-                    if g.spec.device is cpu or mode.trace is not None:
+                    if mode.trace is not None:
                         mode.update(op, [p, *held], [p, g, *held, lr], attrs)
                     else:
                         together.setdefault(g.spec.device, []).append(([p, *held], [p, g, *held, lr]))

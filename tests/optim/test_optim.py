@@ -7,6 +7,7 @@ import pytest
 
 import minflow as flow
 from minflow import nn
+from minflow.core import launch_all
 from minflow.core.base import events
 from minflow.core.base.errors import MinflowWarning, OptimError, StateError
 from minflow.core.kernels import CALLS
@@ -135,6 +136,45 @@ def test_kernels_agree_in_place_in_chunks_and_strided(name, monkeypatch):
             CALLS[op](*arrays, **case.attrs, out=targets if op.many else targets[0])
             for a, b in zip(targets, expected):
                 assert np.array_equal(a, b) and a.dtype == b.dtype
+
+
+RULES = [
+    (flow.optim.SGD, {"momentum": 0.9, "dampening": 0.3}),
+    (flow.optim.Adam, {"weight_decay": 0.1, "amsgrad": True}),
+    (flow.optim.RMSprop, {"centered": True, "momentum": 0.9}),
+    (flow.optim.Rprop, {}),
+    (flow.optim.ASGD, {"t0": 1}),
+    (flow.optim.NAdam, {}),
+    (flow.optim.RAdam, {}),
+    (flow.optim.LAMB, {}),
+    (flow.optim.SparseAdam, {}),
+]
+
+
+@pytest.mark.parametrize(("cls", "options"), RULES)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_small_parameters_are_updated_together(cls, options, dtype, monkeypatch):
+    """By fewer kernel calls, with the same bits; rules that read norms or rows update each by itself."""
+    rng, results, launched = np.random.default_rng(5), [], []
+    shapes = [(3, 4), (7,), (), (0, 2), (5_000,), (4, 1, 2)]
+    values = [[rng.standard_normal(s).astype(dtype) for s in shapes] for _ in range(5)]
+    for most in (launch_all.JOINED, 0):
+        monkeypatch.setattr(launch_all, "JOINED", most)
+        params = [flow.tensor(x, requires_grad=True) for x in values[0]]
+        optimizer = cls(params, lr=0.1, **options)
+        op = optimizer._update_rule(optimizer.param_groups[0])[0]
+        kernel, count = CALLS[op], []
+        monkeypatch.setitem(CALLS, op, lambda *a, kernel=kernel, count=count, **k: count.append(1) or kernel(*a, **k))
+        for step, grads in enumerate(values[1:]):
+            for i, (p, g) in enumerate(zip(params, grads)):
+                p.grad = None if i == 1 and step == 0 else flow.tensor(g)  # the second is a step behind
+            optimizer.step()
+        monkeypatch.setitem(CALLS, op, kernel)
+        launched.append(sum(count))
+        results.append([t.numpy() for p in params for t in (p, *optimizer.state[p].values())])
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(*results))
+    apart = cls in (flow.optim.LAMB, flow.optim.SparseAdam)
+    assert launched == ([23, 23] if apart else [15, 23])
 
 
 def test_step_allocates_little_memory():

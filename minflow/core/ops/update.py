@@ -34,7 +34,10 @@ NUMBERS = {"step", "lr", "mu", "eta", "mu_product"}  # inputs that are 0-d; all 
 
 
 def define_rule(signature: str, **facts: Any) -> Op:
-    """Define an update rule; see `define` for the facts. The outputs have the specs of the inputs that they replace."""
+    """Define an update rule; see `define` for the facts. The outputs have the specs of the inputs that they replace.
+
+    sharding: of a rule that does not compute each element by itself.
+    """
     op, names, _, outputs = parse_signature(signature)
 
     def infer(*specs: Spec, **attrs):
@@ -60,7 +63,8 @@ def define_rule(signature: str, **facts: Any) -> Op:
         return [() if name in NUMBERS else tuple(range(p.ndim)) for name in (*names, *outputs)]
 
     facts = {"sharding": sharding, "module": sys._getframe(1).f_globals["__name__"]} | facts
-    return define(signature, infer, alias_safe=True, host_inputs=numbers, **facts)
+    joins = facts["sharding"] is sharding
+    return define(signature, infer, alias_safe=True, host_inputs=numbers, joins=joins, **facts)
 
 
 small, rate, count = floats(3, 4), positive((), low=0.01, high=0.1), floats((), low=1.0, high=1.0, dtype="float32")

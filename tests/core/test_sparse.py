@@ -27,6 +27,13 @@ def test_one_notice():
     assert len(caught) == 1 and "index_add" in str(caught[0].message)
 
 
+def write_old_values():
+    x = matrix().coalesce()
+    values = x.values()
+    x.mul_(2)
+    values.add_(1)
+
+
 @in_cases(
     "call, kind, text",
     [
@@ -43,7 +50,8 @@ def test_one_notice():
         (lambda: flow.sparse_coo_tensor([[0, 1]], [1.0]), flow.ShapeError, r"\[1, 2\] and values \[1\]"),
         (lambda: flow.sparse_coo_tensor([[0]], [1.0], (2, 2)), flow.ShapeError, r"\[2, 2\] must have 1 sizes"),
         (lambda: matrix().__setitem__(0, 1.0), flow.StateError, "cannot be written by index"),
-        (lambda: matrix().coalesce().values().mul_(2), flow.ShapeError, "read-only"),
+        (lambda: matrix().coalesce().indices().mul_(2), flow.ShapeError, "read-only"),
+        (write_old_values, flow.StateError, "read before another write"),
         (lambda: flow.nn.Parameter(matrix()), flow.GradError, "not specified"),
     ],
 )

@@ -191,6 +191,42 @@ def normalized_adjacency(lib):
     return [*dense, *pieces(scaled), *pieces(total.coalesce())[2:]]
 
 
+def writes_to_values(lib):
+    """In-place methods, views and `data` of the values; values before and after a write; those of a gradient."""
+    a, raw, p = adjacency(lib).coalesce(), adjacency(lib), lib.ones(4, 5, requires_grad=True)
+    a._values().mul_(2).add_(1)
+    a.values()[1:3].fill_(7.0)
+    values = a.values()
+    values[0] = -1.0
+    values.data.abs_()
+    results = [values.clone(), a.to_dense()]
+    a.mul_(3)
+    a.detach()._values().sqrt_()
+    raw._values().pow_(2)
+    raw._values()[0] += 1.5
+    p.grad = adjacency(lib).coalesce()
+    p.grad.data._values().clamp_(-0.5, 0.5)
+    p.grad._values()[p.grad._values() == 0] = 9.0
+    return [*results, *pieces(a), *pieces(raw), *pieces(p.grad)]
+
+
+def rows_of_an_optimizer(lib):
+    """One step of an optimizer (Defazio & Jelassi 2021) on the specified elements of a sparse gradient."""
+    weight, squares, sums = features(lib, 4, 5).detach(), lib.ones(4, 5), lib.zeros(4, 5)
+    for _ in range(2):
+        grad = adjacency(lib).coalesce()
+        some, old_squares, old_sums = (x.sparse_mask(grad) for x in (weight, squares, sums))
+        start = some._values().addcdiv(old_sums._values(), old_squares._values().pow(1 / 3).add_(0.1), value=1)
+        squares.add_(grad * grad, alpha=0.3)
+        old_squares.add_(grad * grad, alpha=0.3)
+        scale = old_squares._values().pow_(1 / 3).add_(0.1)
+        sums.add_(grad, alpha=0.3)
+        old_sums._values().add_(grad._values(), alpha=0.3)
+        some._values().add_(start.addcdiv(old_sums._values(), scale, value=-1), alpha=-1)
+        weight.add_(some, alpha=-1)
+    return [weight, squares, sums]
+
+
 def typed(lib):
     a = adjacency(lib)
     kinds = [lib.sparse.FloatTensor, lib.sparse.DoubleTensor]
@@ -216,6 +252,8 @@ def typed(lib):
         attention,
         edge_dropout,
         normalized_adjacency,
+        writes_to_values,
+        rows_of_an_optimizer,
         typed,
     ],
 )

@@ -7,15 +7,17 @@ from the values by one `index_add`, through which gradients reach them. Read nex
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..backend import namespace, on_host
 from ..base.errors import DTypeError, OutOfMemoryError, OutOfRangeError, ShapeError, StateError, TraceError
-from ..functionalize import read_only, version_counter_of, writes_of
+from ..functionalize import read_only, version_counter_of, write_into, writes_of
 from ..infer import check_memory
+from ..ir import VersionCounter
 from ..memory import size_text
-from ..mode import MODE
+from ..mode import MODE, using
 from ..ops import compare as c, elementwise as e, index as i, shape as s
 from ..source_location import fail, here, warn_at
 from ..spec import bool_, float32, int32, int64
@@ -50,6 +52,32 @@ class Coordinates(NamedTuple):
     indices: Tensor
     values: Tensor | None
     writes: int
+
+
+class ValuesVersion(VersionCounter):
+    """Version counter of a tensor of values: each write to it, also through its views, writes the sparse tensor.
+
+    seen: the version counter of the sparse tensor, and `writes_of` it, when the values were read or written last.
+    """
+
+    __slots__ = ("sparse", "values", "seen")
+
+    def __init__(self, sparse: Tensor, values: Tensor):
+        super().__init__()
+        self.sparse, self.values = sparse, weakref.ref(values)  # a strong reference would be a cycle
+        self.seen = sparse.version_counter, writes_of(sparse)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in ("version", "unseen") and value and (values := self.values()) is not None:
+            x = self.sparse
+            if (x.version_counter, writes_of(x)) != self.seen:
+                what = "values of a sparse tensor are written that were read before another write to it"
+                fail(StateError, what, "x.values() again after the other write", values=values, x=x)
+            with using(MODE.get().replace(grad=False)):
+                write_into(x, scattered(x.coo.indices, values, x.spec.shape))
+            self.seen = x.version_counter, writes_of(x)
+            x.coo = x.coo._replace(values=None if x.coo.values is None else s.clone(values), writes=self.seen[1])
 
 
 def as_sparse(x: Tensor, indices: Tensor, values: Tensor | None) -> Tensor:
@@ -112,12 +140,17 @@ def build(indices: Tensor, values: Tensor, shape: tuple[int, ...], coalesced: bo
     check_memory("sparse_coo_tensor", [spec])
     what = "sparse tensors are stored dense: a product costs as much time and memory as that of the dense matrix"
     warn_at(what, f"for a large graph, {WITHOUT_MATRIX}", {}, None, here(), "sparse")
+    result = scattered(indices, values, shape)
+    return as_sparse(result, indices, None if coalesced or indices.spec.shape[1] < 2 else values)
+
+
+def scattered(indices: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The dense elements: zeros, and the sum of the values at each index."""
     lead = shape[: indices.spec.shape[0]]
     added = to(values, int32) if values.spec.dtype is bool_ else values
     flat = s.zeros_of(added.spec.replace(shape=(math.prod(lead), *shape[len(lead) :])))
     flat = i.index_add(flat, positions(indices, lead), added, axis=0, by="sparse_coo_tensor")
-    result = s.reshape(to(flat, values.spec.dtype), shape=shape)
-    return as_sparse(result, indices, None if coalesced or indices.spec.shape[1] < 2 else values)
+    return s.reshape(to(flat, values.spec.dtype), shape=shape)
 
 
 def sparse_coo_tensor(
@@ -168,16 +201,22 @@ def sparse_coo_tensor(
 
 
 def specified_values(name: str, x: Tensor) -> Tensor:
-    """`(nnz, ...)`: the values of a sparse tensor, in the order of its indices."""
+    """`(nnz, ...)`: the values of a sparse tensor, in the order of its indices. A write to them also writes the sparse
+    tensor, except in a graph; values with a gradient are read-only.
+    """
     indices, values, _ = coordinates_of(name, x)
-    return protected(elements_at(x, indices) if values is None else s.getitem(values, index=()))
-
-
-def protected(values: Tensor) -> Tensor:
-    """Make a new tensor read-only, since the dense elements would not see a write to it."""
-    if values.array is not None and on_host(values.array):
-        values.array = read_only(values.array)
+    values = elements_at(x, indices) if values is None else s.clone(values)
+    if values.array is None or values.needs:
+        return protected(values)
+    values.version_counter = ValuesVersion(x, values)
     return values
+
+
+def protected(x: Tensor) -> Tensor:
+    """Make a new tensor read-only, since the sparse tensor would not see a write to it."""
+    if x.array is not None and on_host(x.array):
+        x.array = read_only(x.array)
+    return x
 
 
 def coalesce(x: Tensor) -> Tensor:

@@ -86,13 +86,15 @@ class Sparse:
         return self._indices()
 
     def values(self: Tensor) -> Tensor:
-        """`(nnz, ...)`: a copy of the specified elements. Raises StateError before `coalesce`."""
+        """`(nnz, ...)`: the specified elements. A write to them writes the sparse tensor, too, unless NumPy does it.
+        Raises StateError before `coalesce`.
+        """
         check_coalesced("values", self)
         return self._values()
 
     def _indices(self: Tensor) -> Tensor:
-        """The indices that were given, in their order; see `indices`."""
-        return sparse.coordinates_of("_indices", self).indices.detach()
+        """The indices that were given, in their order, read-only; see `indices`."""
+        return sparse.protected(sparse.coordinates_of("_indices", self).indices.detach())
 
     def _values(self: Tensor) -> Tensor:
         """The values that were given, in their order: possibly several for one element; see `values`."""
@@ -176,14 +178,19 @@ class SparseMethods:
         return self / other if rounding_mode is None else super().div(other, rounding_mode=rounding_mode)
 
     def _scaled(self: Any, result: Any, other: Any, on_values: Callable) -> Any:
-        """Make a product or quotient sparse; the product of two sparse tensors stays dense, since fewer elements are
-        specified than in either.
+        """Make a product or quotient sparse; the product of two sparse tensors with other indices stays dense, since
+        fewer elements are specified than in either.
         """
         if getattr(other, "is_sparse", False) or result.shape != self.shape:
-            return result
+            return self._like(result, on_values) if self._same_indices(other) else result
         if getattr(other, "ndim", 0):
             other = sparse.elements_at(other.expand(self.shape), self.coo.indices)
         return self._like(result, lambda v: on_values(v, other))
+
+    def _same_indices(self: Any, other: Any) -> bool:
+        """True if both are coalesced, and one got its indices from the other, as x * x or y.sparse_mask(x) do."""
+        same = getattr(other, "is_sparse", False) and other.coo.indices is self.coo.indices
+        return same and self.coo.values is None and other.coo.values is None
 
     def __add__(self: Any, other: Any) -> Any:
         return self._joined(super().__add__(other), other, lambda v: v)
@@ -229,6 +236,8 @@ class SparseMethods:
         """Make the sum with another sparse tensor sparse: it has the specified elements of both."""
         if not getattr(other, "is_sparse", False) or self.sparse_dim() != other.sparse_dim():
             return result
+        if self._same_indices(other):
+            return self._like(result, on_values)
         values = [self._values().to(result.dtype), on_values(other._values().to(result.dtype))]
         return sparse.as_sparse(result, cat([self.coo.indices, other.coo.indices], 1), cat(values))
 

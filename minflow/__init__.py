@@ -620,8 +620,10 @@ bool = _bool
 get_default_dtype = _default_dtype
 half, float, double, int, long = float16, float32, float64, int32, int64
 short, cfloat, cdouble = int16, complex64, complex128
-complex32, qint8, qint32 = _UnsupportedDType("complex32"), _UnsupportedDType("qint8"), _UnsupportedDType("qint32")
-chalf, quint8 = complex32, _UnsupportedDType("quint8")
+chalf = complex32 = _UnsupportedDType("complex32", 4)
+for _name in """qint8 quint8 quint4x2 quint2x4 float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu
+                float4_e2m1fn_x2 qint32""".split():
+    globals()[_name] = _UnsupportedDType(_name, 4 if _name == "qint32" else 1)
 BoolTensor, ByteTensor, CharTensor = _typed("BoolTensor"), _typed("ByteTensor"), _typed("CharTensor")
 ShortTensor, IntTensor, LongTensor = _typed("ShortTensor"), _typed("IntTensor"), _typed("LongTensor")
 HalfTensor, FloatTensor, DoubleTensor = _typed("HalfTensor"), _typed("FloatTensor"), _typed("DoubleTensor")

@@ -84,10 +84,12 @@ class UnsupportedDType:
     `as_dtype` refuses it.
     """
 
-    __slots__ = ("name",)
+    __slots__ = ("is_complex", "is_floating_point", "is_signed", "itemsize", "name")
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, name: str, itemsize: int):
+        self.name, self.itemsize = name, itemsize
+        self.is_floating_point, self.is_complex = name.startswith("float"), name.startswith("complex")
+        self.is_signed = not name.startswith("quint")
 
     def __repr__(self) -> str:
         return f"minflow.{self.name}"

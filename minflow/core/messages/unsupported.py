@@ -106,7 +106,7 @@ REFUSED: dict[str, str] = {
     **rows("monitor nativert numa mtia has_* init_num_threads is_vulkan_available *set_warn_always "
            "is_warn_always_enabled *thread_safe_generator get_device_module from_file",
            "leave it out: it belongs to PyTorch's own kernels"),
-    **rows("bits* int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 float8_* float4_* "
+    **rows("bits* int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7 "
            "empty_quantized qscheme", "flow.int8, uint8, float16 and bfloat16 are the small dtypes"),
     **rows("autocast_* *t_autocast_* clear_autocast_cache is_autocast_*_enabled",
            'with flow.autocast("cpu", dtype=flow.bfloat16):'),

@@ -20,7 +20,7 @@ from .source_location import fail
 from .spec import Device, cpu
 
 CHUNK = 1 << 15  # blocks of four drawn at a time, so that the temporaries stay in cache
-FEW, AHEAD = 32, 32  # blocks that are drawn for this many counters at once, and kept
+FEW, MANY, AHEAD = 32, 512, 2048  # blocks: up to MANY, those of the next counters are drawn at once, AHEAD in all
 
 
 def bits(xp, key: int, counter: int, size: int, start: int = 0):
@@ -29,8 +29,10 @@ def bits(xp, key: int, counter: int, size: int, start: int = 0):
     The result may be read-only.
     """
     first, last = start // 4, (start + size + 3) // 4
-    if last <= FEW and xp is namespace():
-        return few_bits(key, counter // AHEAD)[counter % AHEAD, start : start + size]
+    if last <= MANY and xp is namespace():
+        width = max(FEW, 1 << (last - 1).bit_length()) if last else FEW
+        group, place = divmod(counter, AHEAD // width)
+        return bits_ahead(key, group, width)[place, start : start + size]
     out = xp.empty(4 * (last - first), "uint32")
     for low in range(first, last, CHUNK):
         high = min(low + CHUNK, last)
@@ -40,19 +42,18 @@ def bits(xp, key: int, counter: int, size: int, start: int = 0):
     return out[start % 4 : start % 4 + size]
 
 
-@functools.lru_cache(maxsize=4)
-def few_bits(key: int, group: int):
-    """The first words of AHEAD counters, as read-only uint32[AHEAD, 4 * FEW]: programs take one counter after another.
-
-    A call of its own for each would take fifty times as long.
+@functools.lru_cache(maxsize=16)
+def bits_ahead(key: int, group: int, width: int):
+    """The first words of AHEAD // width counters, as read-only uint32[counters, 4 * width]: programs take one counter
+    after another, and a call of its own for each would take up to fifty times as long.
     """
-    xp = namespace()
-    counters = xp.repeat(xp.arange(AHEAD, dtype="uint64") + xp.uint64(group * AHEAD), FEW)
-    blocks = xp.tile(xp.arange(FEW, dtype="uint64"), AHEAD)
-    out = xp.empty((AHEAD * FEW, 4), "uint32")
+    xp, ahead = namespace(), AHEAD // width
+    counters = xp.repeat(xp.arange(ahead, dtype="uint64") + xp.uint64(group * ahead), width)
+    blocks = xp.tile(xp.arange(width, dtype="uint64"), ahead)
+    out = xp.empty((AHEAD, 4), "uint32")
     philox(xp, key, blocks, counters, out)
     out.flags.writeable = False
-    return out.reshape(AHEAD, -1)
+    return out.reshape(ahead, -1)
 
 
 def philox(xp, key: int, blocks, counters, out) -> None:
@@ -61,11 +62,10 @@ def philox(xp, key: int, blocks, counters, out) -> None:
     column = lambda *numbers: xp.stack([xp.full(1, n, "uint64") for n in numbers])  # made on the device
     factors, steps = column(0xD2511F53, 0xCD9E8D57), column(0x9E3779B9, 0xBB67AE85)
     even, odd = xp.stack((blocks & low, counters & low)), xp.stack((blocks >> shift, counters >> shift))
-    keys = column(key & 0xFFFFFFFF, key >> 32)
-    for _ in range(10):
+    first = column(key & 0xFFFFFFFF, key >> 32)
+    for keys in (first + steps * xp.arange(10, dtype="uint64").reshape(10, 1, 1)) & low:
         products = even * factors
         even, odd = (products >> shift)[::-1] ^ odd ^ keys, (products & low)[::-1]
-        keys = (keys + steps) & low
     for i, word in enumerate((even[0], odd[0], even[1], odd[1])):
         out[:, i] = word
 

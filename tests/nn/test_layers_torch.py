@@ -114,6 +114,44 @@ def test_layers_match_pytorch(name, options, shape):
             same(mine.grad, other.grad, "the gradients of parameters")
 
 
+COMPLEX = [
+    ("conv1d", (2, 4, 9), (6, 2, 3), dict(stride=2, padding=1, groups=2)),
+    ("conv2d", (2, 3, 7, 6), (2, 3, 3, 2), dict(padding="same", dilation=2)),
+    ("conv2d", (3, 5, 5), (2, 3, 3, 3), dict()),
+    ("conv3d", (1, 2, 4, 4, 3), (3, 2, 2, 2, 2), dict(stride=(1, 2, 1))),
+    ("conv_transpose1d", (2, 4, 5), (4, 3, 3), dict(stride=2, output_padding=1, groups=2)),
+    ("conv_transpose2d", (2, 3, 4, 4), (3, 2, 3, 3), dict(padding=1, dilation=2)),
+    ("conv_transpose3d", (1, 2, 3, 3, 2), (2, 1, 2, 2, 2), dict()),
+]
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("name, input, weight, options", COMPLEX)
+def test_complex_convolutions(name, input, weight, options, bias):
+    rng = np.random.default_rng(3)
+    filters = weight[1] * options.get("groups", 1) if "transpose" in name else weight[0]
+    arrays = [rng.standard_normal((*shape, 2)).view(complex)[..., 0] for shape in (input, weight, (filters,))]
+    results = []
+    for library in (flow, torch):
+        leaves = [library.tensor(array, requires_grad=True) for array in arrays[: 2 + bias]]
+        out = getattr(library.nn.functional, name)(*leaves, **options)
+        (out.abs() ** 2 + out.real * 3).sum().backward()
+        results.append([out, *[x.grad for x in leaves]])
+    for mine, other in zip(*results, strict=True):
+        same(mine, other, name)
+
+
+def test_complex_layers():
+    x = np.random.default_rng(0).standard_normal((2, 3, 6, 6)) * (1 + 2j)
+    ours, theirs = (library.Conv2d(3, 4, 3, padding=1, padding_mode="circular") for library in (nn, T))
+    ours, theirs = ours.to(flow.complex128), theirs.to(torch.complex128)
+    ours.load_state_dict({key: flow.tensor(value.numpy()) for key, value in theirs.state_dict().items()})
+    same(ours(flow.tensor(x)), theirs(torch.tensor(x)), "outputs")
+    with pytest.raises(flow.DTypeError, match="the input is complex128, the parameters are float32") as caught:
+        nn.Conv2d(3, 4, 3)(flow.tensor(x))
+    assert caught.value.hint == "module.to(flow.complex128), or weight.to(flow.complex128)"
+
+
 def same(ours, theirs, what):
     assert tuple(ours.shape) == tuple(theirs.shape)
     np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-8, atol=1e-10, err_msg=what)

@@ -39,6 +39,7 @@ def same_dtype(name: str, input: Tensor, weight: Tensor) -> tuple[Tensor, Tensor
     if not have.floating:
         what = f"{name}: the input is {have.name}, the parameters are {want.name}"
         hint = "x.float() / 255 for images of bytes, x.float() for other data; nn.Embedding takes indices"
+        hint = f"module.to(flow.{have.name}), or weight.to(flow.{have.name})" if have.is_complex else hint
         fail(DTypeError, what, hint, input=input, weight=weight)
     if have is float64 and want is float32:
         warn(

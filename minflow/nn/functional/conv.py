@@ -6,12 +6,13 @@ volumes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...core.base.errors import ShapeError
 from ...core.functions.linear_algebra import match_product
 from ...core.op import Op
 from ...core.ops import conv_composites
+from ...core.ops.complex import complex as complex_of
 from ...core.ops.conv import conv2d as convolve
 from ...core.source_location import fail
 from ...core.tensor import Tensor
@@ -36,7 +37,7 @@ def conv2d(
 ) -> Tensor:
     """out[n,f,i,j] = sum over c,u,v of input[n,c,i*s+u*d-p,j*s+v*d-p] * weight[f,c,u,v], plus bias[f].
 
-    input: float (N, C, H, W) or (C, H, W). weight: (F, C / groups, KH, KW). bias: (F,) or None.
+    input: float or complex (N, C, H, W) or (C, H, W). weight: (F, C / groups, KH, KW). bias: (F,) or None.
     stride s, padding p, dilation d: int or pair, in pixels; padding also "same" (stride 1 only) or "valid".
     Returns (N, F, (H + 2p - d*(KH-1) - 1) // s + 1, likewise for W). Raises ShapeError if C differs or the output would
     be empty.
@@ -53,6 +54,8 @@ def conv2d(
     input, pads = same_padding("conv2d", input, padding, strides, dilations, w.shape[2:])
     if x.dtype is not w.dtype:
         input, weight = same_dtype("conv2d", input, weight)
+    if input.spec.dtype.is_complex:
+        return by_real_parts(lambda *parts: conv2d(*parts, strides, pads, dilations, groups), input, weight, bias)
     single = x.ndim == 3
     out = convolve(
         input.unsqueeze(0) if single else input, weight, stride=strides, padding=pads, dilation=dilations, groups=groups
@@ -60,6 +63,18 @@ def conv2d(
     if bias is not None:
         out = out + match_product(bias, out).reshape(1, -1, 1, 1)
     return out.squeeze(0) if single else out
+
+
+def by_real_parts(conv: Callable[..., Tensor], input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """A convolution of complex numbers by three real ones: (a + ib)(c + id) = ac - bd + i((a + b)(c + d) - ac - bd).
+
+    conv: the real convolution, a function of input, weight and bias.
+    """
+    a, b, c, d = input.real, input.imag, weight.real, weight.imag
+    offset = None if bias is None else bias.to(weight.spec.dtype)
+    first, second = conv(a, c, None if offset is None else offset.real), conv(b, d, None)
+    both = conv(a + b, c + d, None if offset is None else offset.real + offset.imag)
+    return complex_of(first - second, both - first - second)
 
 
 def same_padding(
@@ -100,6 +115,8 @@ def conv_nd(
     x, pads = same_padding(name, input, padding, strides, dilations, weight.spec.shape[2:])
     x, weight = same_dtype(name, x, weight)
     attrs = dict(stride=strides, padding=pads, dilation=dilations, groups=groups)
+    if x.spec.dtype.is_complex:
+        return by_real_parts(lambda *parts: conv_nd(op, n, *parts, **attrs), x, weight, bias)
     return op(x, weight, 0 if bias is None else match_product(bias, x), **attrs)
 
 
@@ -114,7 +131,7 @@ def conv1d(
 ) -> Tensor:
     """out[n,f,i] = sum over c,u of input[n,c,i*s+u*d-p] * weight[f,c,u], plus bias[f].
 
-    input: float (N, C, L) or (C, L). weight: (F, C / groups, K). bias: (F,) or None.
+    input: float or complex (N, C, L) or (C, L). weight: (F, C / groups, K). bias: (F,) or None.
     stride s, padding p, dilation d: in elements along L; padding also "same" (stride 1 only) or "valid".
     Returns (N, F, (L + 2p - d*(K-1) - 1) // s + 1). Raises ShapeError if C differs or the output would be empty.
     """
@@ -132,7 +149,7 @@ def conv3d(
 ) -> Tensor:
     """Cross-correlate volumes with filters, plus bias[f]: as conv2d, with one more spatial axis.
 
-    input: float (N, C, D, H, W) or (C, D, H, W). weight: (F, C / groups, KD, KH, KW). bias: (F,) or None.
+    input: float or complex (N, C, D, H, W) or (C, D, H, W). weight: (F, C / groups, KD, KH, KW). bias: (F,) or None.
     stride, padding, dilation: int or three of them, in voxels; padding also "same" (stride 1 only) or "valid".
     Returns (N, F, D', H', W') with D' = (D + 2p - d*(KD-1) - 1) // s + 1. Raises ShapeError if C differs or the output
     would be empty.

@@ -10,7 +10,7 @@ from ...core.op import Op
 from ...core.ops import conv_composites
 from ...core.tensor import Tensor
 from .arguments import check_tensor, same_dtype, sizes
-from .conv import Size1, Size2, Size3, Sizes
+from .conv import Size1, Size2, Size3, Sizes, by_real_parts
 
 
 def conv_transpose_nd(
@@ -35,6 +35,9 @@ def conv_transpose_nd(
         dilation=sizes(name, "dilation", dilation, 1, n),
     )
     input, weight = same_dtype(name, input, weight)
+    if input.spec.dtype.is_complex:
+        real = lambda *parts: conv_transpose_nd(op, n, *parts, **attrs, groups=groups)
+        return by_real_parts(real, input, weight, bias)
     return op(input, weight, 0 if bias is None else match_product(bias, input), **attrs, groups=groups)
 
 
@@ -50,7 +53,7 @@ def conv_transpose1d(
 ) -> Tensor:
     """out[n,f,i*s+u*d-p] += input[n,c,i] * weight[c,f,u] for all c, i, u; plus bias[f].
 
-    input: float (N, C, L) or (C, L). weight: (C, F / groups, K). bias: (F,) or None.
+    input: float or complex (N, C, L) or (C, L). weight: (C, F / groups, K). bias: (F,) or None.
     Returns (N, F, (L-1)*s - 2p + d*(K-1) + output_padding + 1). Raises ShapeError if C differs or the output would be
     empty.
     """
@@ -71,7 +74,7 @@ def conv_transpose2d(
 ) -> Tensor:
     """out[n,f,i*s+u*d-p,j*s+v*d-p] += input[n,c,i,j] * weight[c,f,u,v] for all c, i, j, u, v; plus bias[f].
 
-    input: float (N, C, H, W) or (C, H, W). weight: (C, F / groups, KH, KW). bias: (F,) or None.
+    input: float or complex (N, C, H, W) or (C, H, W). weight: (C, F / groups, KH, KW). bias: (F,) or None.
     Returns (N, F, (H-1)*s - 2p + d*(KH-1) + output_padding + 1, likewise for W); output_padding must be below stride or
     dilation. Raises ShapeError if C differs or the output would be empty.
     """
@@ -92,7 +95,7 @@ def conv_transpose3d(
 ) -> Tensor:
     """Transposed convolution of volumes: as conv_transpose2d, with one more spatial axis.
 
-    input: float (N, C, D, H, W) or (C, D, H, W). weight: (C, F / groups, KD, KH, KW). bias: (F,) or None.
+    input: float or complex (N, C, D, H, W) or (C, D, H, W). weight: (C, F / groups, KD, KH, KW). bias: (F,) or None.
     """
     return conv_transpose_nd(
         conv_composites.conv_transpose3d, 3, input, weight, bias, stride, padding, output_padding, groups, dilation

@@ -210,10 +210,10 @@ def device_of_result(op: Any, specs: tuple) -> Device | None:
     for name, s in tensors:
         on_host = s.device is cpu and (s.ndim == 0 or name.partition("[")[0] in (*op.host_inputs, *op.moved_inputs))
         if s.device is not device and not on_host:
-            raise DeviceError(
-                f"{op.name}: {{{first}}} is on {device}, and {{{name}}} is on {s.device}",
-                hint=f'{{owner of {name}}}.to("{device}")',
-            )
+            hint = f'{{owner of {name}}}.to("{device}")'
+            if device.type == "meta":
+                hint += ' for the shapes alone; or to_empty(device="cpu") of the module on meta, and load_state_dict'
+            raise DeviceError(f"{op.name}: {{{first}}} is on {device}, and {{{name}}} is on {s.device}", hint=hint)
     stated = device is cpu and all([name.partition("[")[0] in op.host_inputs for name, _ in tensors])
     return None if stated else device
 

@@ -93,6 +93,16 @@ def test_meta_tensors_print_and_name_their_device():
         x + flow.ones(2, 3)
 
 
+@pytest.mark.parametrize("call", [
+    lambda: nn.Linear(4, 3, device="meta")(flow.ones(2, 4)), lambda: nn.Linear(4, 3)(flow.ones(2, 4, device="meta")),
+    lambda: nn.Conv2d(1, 2, 3, device="meta")(flow.ones(1, 1, 5, 5)), lambda: flow.ones(3) @ flow.ones(3, device=META),
+])  # fmt: skip
+def test_meta_and_other_tensors_in_one_op(call):
+    with pytest.raises(flow.DeviceError, match="is on meta, and .* is on cpu") as caught:
+        call()
+    assert '.to("meta") for the shapes alone; or to_empty(device="cpu") of the module on meta' in caught.value.hint
+
+
 def test_loading_into_meta_needs_memory():
     source, model = nn.Linear(3, 4), nn.Linear(3, 4, device="meta")
     with pytest.raises(flow.StateError, match="assign=True"):
@@ -109,8 +119,9 @@ def test_a_graph_of_meta_tensors_is_refused():
         def build(self, x):
             return x * 2
 
-    with pytest.raises(flow.GraphError, match="cannot be compiled for meta"):
+    with pytest.raises(flow.GraphError, match="cannot be compiled for meta") as caught:
         Forward()(flow.ones(2, device="meta"))
+    assert "model.to_empty" in caught.value.hint and "model(x).shape" in caught.value.hint
 
 
 def test_default_device_and_blocks():

@@ -7,6 +7,7 @@ volumes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ...core.base.errors import ShapeError
 from ...core.functions.linear_algebra import match_product
@@ -55,7 +56,7 @@ def conv2d(
     if x.dtype is not w.dtype:
         input, weight = same_dtype("conv2d", input, weight)
     if input.spec.dtype.is_complex:
-        return by_real_parts(lambda *parts: conv2d(*parts, strides, pads, dilations, groups), input, weight, bias)
+        return by_real_parts(lambda x, w, b: conv2d(x, w, b, strides, pads, dilations, groups), input, weight, bias)
     single = x.ndim == 3
     out = convolve(
         input.unsqueeze(0) if single else input, weight, stride=strides, padding=pads, dilation=dilations, groups=groups
@@ -114,7 +115,7 @@ def conv_nd(
     strides, dilations = sizes(name, "stride", stride, 1, n), sizes(name, "dilation", dilation, 1, n)
     x, pads = same_padding(name, input, padding, strides, dilations, weight.spec.shape[2:])
     x, weight = same_dtype(name, x, weight)
-    attrs = dict(stride=strides, padding=pads, dilation=dilations, groups=groups)
+    attrs: Any = dict(stride=strides, padding=pads, dilation=dilations, groups=groups)
     if x.spec.dtype.is_complex:
         return by_real_parts(lambda *parts: conv_nd(op, n, *parts, **attrs), x, weight, bias)
     return op(x, weight, 0 if bias is None else match_product(bias, x), **attrs)

@@ -5,6 +5,8 @@ It enlarges signals, images and volumes. Read next: `../../core/ops/conv_composi
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...core.functions.linear_algebra import match_product
 from ...core.op import Op
 from ...core.ops import conv_composites
@@ -28,17 +30,18 @@ def conv_transpose_nd(
     """A transposed convolution over n axes."""
     name = op.name
     check_tensor(name, input)
-    attrs = dict(
+    attrs: Any = dict(
         stride=sizes(name, "stride", stride, 1, n),
         padding=sizes(name, "padding", padding, 0, n),
         output_padding=sizes(name, "output_padding", output_padding, 0, n),
         dilation=sizes(name, "dilation", dilation, 1, n),
+        groups=groups,
     )
     input, weight = same_dtype(name, input, weight)
     if input.spec.dtype.is_complex:
-        real = lambda *parts: conv_transpose_nd(op, n, *parts, **attrs, groups=groups)
+        real = lambda *parts: conv_transpose_nd(op, n, *parts, **attrs)
         return by_real_parts(real, input, weight, bias)
-    return op(input, weight, 0 if bias is None else match_product(bias, input), **attrs, groups=groups)
+    return op(input, weight, 0 if bias is None else match_product(bias, input), **attrs)
 
 
 def conv_transpose1d(

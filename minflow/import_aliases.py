@@ -20,7 +20,7 @@ from typing import Any
 
 from .core.base.errors import MissingModuleError
 from .core.messages import suggestions
-from .core.messages.unsupported import reason, substitute
+from .core.messages.unsupported import IMPORTED_NAMESPACES, IMPORTED_TYPES, reason, substitute
 from .core.source_location import here
 
 ROOT = __name__.rpartition(".")[0]
@@ -29,10 +29,13 @@ ALIASES = {
     multiprocessing overrides types version""".split()},
     "_dynamo": "compat.namespaces.jit", "distributed.constants": "distributed.collectives",
     **{f"jit.{name}": f"compat.torch_classes:{name}" for name in "OptimizedModule ScriptFunction ScriptModule".split()},
+    **{f"distributed.{space}.{name}": f"compat.torch_classes:{name}" for name in ("Partial", "Replicate", "Shard")
+       for space in ("tensor", "tensor.placement_types", "_tensor", "_tensor.placement_types")},
     "nn.modules.module._IncompatibleKeys": "nn.state:Incompatible",
     "autograd.profiler.emit_nvtx": "compat.torch_classes:emit_nvtx",
     **{f"distributed.algorithms.{name}": "compat.torch_classes:Join" for name in ("Join", "join.Join")},
     "DeviceObjType": "core.spec:Device", "PyTorchFileReader": "compat.torch_classes:PyTorchFileReader",
+    "fx.wrap": "compat.namespaces.jit:unused",
     "fx.GraphModule": "compat.torch_classes:GraphModule", "ScriptModule": "compat.torch_classes:ScriptModule",
     **{f"backends.{name}": f"compat.namespaces.backends:{name}"
        for name in "cuda cudnn mkl mkldnn mps openmp opt_einsum".split()},
@@ -44,6 +47,7 @@ ALIASES = {
     "random.fork_rng": "compat.namespaces.threads:fork_rng",
     **{name: f"core.functions.storages:{name}" for name in ("TypedStorage", "UntypedStorage")},
     "__config__": "compat.namespaces.config", "xpu": "compat.namespaces.mps",
+    "utils.tensorboard.writer": "utils.tensorboard", "utils.tensorboard.summary": "utils.tensorboard:summary",
     "hub": "io.hub", "utils.model_zoo": "io.hub",
     "autograd.graph": "core.grad.saved_tensors",
     "autograd.function": "core.grad.function", "autograd.autograd_function": "core.grad.function",
@@ -91,11 +95,10 @@ MERGED = {
         reduce_lr_on_plateau sequential_lr step_lr warmup_lr""".split()},
     "nn.modules": ("nn",), "nn.optimizer": ("optim",), "nn.optimizer.lr_scheduler": ("optim.lr_scheduler",),
     "_C": ("compat.functional_api.reordered", "compat.functional_api.fused", "nn.functional", "", "linalg"),
-    "fx": (), "distributed.algorithms": (), "distributed.algorithms.join": (),
     "_C._nn": ("nn.functional",), "_VF": ("", "nn.functional"),
     "_oneflow_internal": ("", "nn.functional"), "_utils": ("",), "functional": ("",),
     "storage": ("core.functions.storages", ""),
-    "vision.models._api": ("vision.models",),
+    "vision.models._api": ("vision.models",), "vision.ops.misc": ("vision.ops",), "vision.ops.boxes": ("vision.ops",),
     "autograd.variable": ("autograd",), "autograd.profiler": ("profiler",), "profiler.profiler": ("profiler",),
     "utils.benchmark.utils": ("utils.benchmark",), "utils.benchmark.utils.timer": ("utils.benchmark",),
     "utils.benchmark.utils.common": ("utils.benchmark",), "utils.benchmark.utils.compare": ("utils.benchmark",),
@@ -152,9 +155,9 @@ class AliasFinder:
             return einops_spec(name, path)
         if top != ROOT:
             return None
-        if inner not in ALIASES and inner not in MERGED and not resolve_submodule(inner):
-            return None
-        return ModuleSpec(name, AliasFinder, is_package=True)  # type: ignore[arg-type]
+        if inner in ALIASES or inner in MERGED or is_refused(inner) or resolve_submodule(inner):
+            return ModuleSpec(name, AliasFinder, is_package=True)  # type: ignore[arg-type]
+        return None
 
     @staticmethod
     def create_module(spec: ModuleSpec) -> None:
@@ -167,14 +170,24 @@ class AliasFinder:
         note_alias(absolute_name(ALIASES.get(name, name).partition(":")[0]))
         if name in RENAMED:
             warnings.warn(f"{module.__name__} is now {absolute_name(RENAMED[name])}", DeprecationWarning, stacklevel=2)
-        if name not in MERGED:  # the import system returns what is in sys.modules after exec_module
+        paths = MERGED.get(name, () if is_refused(name) else None)
+        if name in ALIASES or paths is None:  # the import system returns what is in sys.modules after exec_module
             sys.modules[module.__name__] = other = resolve_alias(name)
             if isinstance(other, ModuleType):
                 vars(other).setdefault("__path__", [])  # so that aliases below it reach this finder
                 vars(other).setdefault("__getattr__", partial(raise_missing, other, name))
         else:
-            module.__doc__ = f"The names of {', '.join(map(absolute_name, MERGED[name]))}, under an alias."
-            add_lazy_names(module, MERGED[name])
+            module.__doc__ = f"The names of {', '.join(map(absolute_name, paths))}, under an alias."
+            add_lazy_names(module, paths)
+
+
+def is_refused(path: str) -> bool:
+    """True for a module that imports, but whose names are refused when they are called."""
+    return f"{path}.".startswith(IMPORTED_NAMESPACES)
+
+
+def refused_type(path: str) -> Any:
+    return importlib.import_module(absolute_name("compat.refused")).refused_type(path)
 
 
 def note_alias(path: str) -> None:
@@ -268,9 +281,11 @@ def add_lazy_names(module: ModuleType, paths: Sequence[str]) -> None:
                 return getattr(home, name)
             if name in later:
                 return later[name]
-        if name not in NAME_ALIASES:
-            raise suggestions.missing_name(f"flow.{own}", name, __dir__())
-        return private_name(name)
+        if name in NAME_ALIASES:
+            return private_name(name)
+        if is_refused(own) and not name.startswith("__") and name[-1] != "_":  # IPython probes for _repr_html_
+            return refused_type(f"{own}.{name}")
+        raise suggestions.missing_name(f"flow.{own}", name, __dir__())
 
     def __dir__() -> list[str]:
         homes = [vars(importlib.import_module(absolute_name(path))) for path in paths]
@@ -292,7 +307,10 @@ def add_lazy_names(module: ModuleType, paths: Sequence[str]) -> None:
 def import_alias(package: str, name: str) -> Any:
     """Import an alias on attribute access: `flow.backends` without `import minflow.backends`. None if there is none."""
     path = f"{package}.{name}".partition(".")[2]
-    if path not in ALIASES and path not in MERGED and path != "compiler":  # PyTorch's functions are aliases below ours
+    if path in IMPORTED_TYPES:
+        return refused_type(path)
+    known = path in ALIASES or path in MERGED or is_refused(path)
+    if not known and path != "compiler":  # PyTorch's functions are aliases below ours
         return None
     importlib.import_module(absolute_name(path))
     return sys.modules[absolute_name(path)]

@@ -12,7 +12,7 @@ import pytest
 import minflow as flow
 from minflow import import_aliases, nn
 from minflow.core import autograd, infer
-from minflow.core.base.errors import MissingModuleError, MissingNameError
+from minflow.core.base.errors import MissingModuleError, MissingNameError, SbpError
 from minflow.core.kernels import CALLS
 from minflow.core.op import OPS
 from minflow.import_aliases import RENAMED
@@ -88,10 +88,9 @@ def test_size_annotations():
     ("path", "hint"),
     [
         ("cuda.sparse", "sparse_coo_tensor"),
-        ("fx.experimental", "flow.onnx.export"),
-        ("utils.tensorboard", "flow.watch"),
-        ("nn.quantized", "not quantized"),
-        ("distributed.fsdp", "x.to_global(placement, sbp)"),
+        ("tensorrt", "leave it out"),
+        ("utils.tensorboard.backend", "flow.watch"),
+        ("nn.COCOReader", "there is no reader of OFRecord"),
     ],
 )
 def test_refused_module_suggests_replacement(path, hint):
@@ -100,6 +99,41 @@ def test_refused_module_suggests_replacement(path, hint):
     assert hint in caught.value.hint and "test_import_paths.py" in caught.value.where
     assert isinstance(caught.value, ModuleNotFoundError)
     assert f"minflow.{path}" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "hint"),
+    [
+        ("quantization", "QuantStub", "not quantized"),
+        ("ao.quantization.observer", "MinMaxObserver", "not quantized"),
+        ("nn.quantized", "Linear", "not quantized"),
+        ("distributed.tensor", "DTensor", "x.to_global(placement, sbp)"),
+        ("distributed.fsdp", "FullyShardedDataParallel", "x.to_global(placement, sbp)"),
+        ("distributed.checkpoint.state_dict", "get_model_state_dict", "flow.load(path)"),
+        ("fx.experimental.symbolic_shapes", "guard_size_oblivious", "flow.onnx.export"),
+        ("vision.models.inception", "InceptionA", "its layers are in nn"),
+        ("cuda", "CUDAGraph", "second call"),
+    ],
+)
+def test_namespace_imports_and_refuses_at_the_call(namespace, name, hint):
+    kind = getattr(importlib.import_module(f"minflow.{namespace}"), name)
+    assert not isinstance(nn.Linear(1, 1), kind) and kind is getattr(sys.modules[f"minflow.{namespace}"], name)
+    assert kind.SOME_FIELD["x"] is kind.SOME_FIELD and not hasattr(kind, "__wrapped__") and kind | None
+    derived = type("Derived", (nn.Module, kind), {"forward": lambda self: None})
+    for call in (kind, derived, kind.with_args):
+        with pytest.raises(MissingNameError, match=f"flow.{namespace}.* has no ") as caught:
+            call(1)
+        assert hint in caught.value.hint and "test_import_paths.py" in caught.value.where
+
+
+def test_kinds_of_sbp_have_pytorchs_names():
+    from minflow.distributed.tensor import Partial, Replicate, Shard
+
+    assert Shard(1) is flow.sbp.split(1) and isinstance(flow.sbp.split(0), Shard)
+    assert Replicate() is flow.sbp.broadcast and Partial("sum") is flow.sbp.partial_sum
+    assert not isinstance(flow.sbp.broadcast, Shard) and not isinstance("split", Shard)
+    with pytest.raises(SbpError, match="parts are added"):
+        Partial(reduce_op="avg")
 
 
 def test_unknown_module():

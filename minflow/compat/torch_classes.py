@@ -8,7 +8,8 @@ from __future__ import annotations
 from types import GeneratorType
 from typing import Any
 
-from ..core.base.errors import DeviceError, StateError
+from ..core.base.errors import DeviceError, SbpError, StateError
+from ..core.base.placement import Sbp, split
 from ..core.source_location import fail
 from ..core.tensor import Tensor
 from ..nn.module import Module
@@ -34,6 +35,27 @@ class WorkerIterator:
     """Type of PyTorch's iterators over a DataLoader with worker processes; iterators here end their workers."""
 
 
+class PlacementType(type):
+    """Metaclass of PyTorch's names for the kinds of Sbp: `Shard(0)` is `flow.sbp.split(0)`, an instance of Shard."""
+
+    kind: str
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Sbp:
+        passed = (*args, *kwargs.values())
+        if cls.kind == "split":
+            return split(*passed)
+        if passed not in ((), ("sum",)):
+            fail(SbpError, f"{cls.__name__}: parts are added, not reduced otherwise", "flow.sbp.partial_sum")
+        return Sbp(cls.kind)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Sbp) and instance.kind == cls.kind
+
+
+Shard, Replicate, Partial = (
+    PlacementType(name, (), {"kind": kind, "__doc__": f"`flow.sbp.{kind}`."})
+    for name, kind in {"Shard": "split", "Replicate": "broadcast", "Partial": "partial_sum"}.items()
+)
 DataLoaderIterator = GeneratorType
 TensorMeta = type(Tensor)
 

@@ -55,6 +55,11 @@ def mapping_parts(tree: Any) -> tuple[list, Any]:
     return list(tree.values()), list(tree)
 
 
+def _dict_flatten_with_keys(tree: Any) -> tuple[list[tuple[Key, Any]], list]:
+    """The flatten_with_keys_fn of a dict: ([(key, child), ...], keys)."""
+    return [(MappingKey(key), child) for key, child in tree.items()], list(tree)
+
+
 SUPPORTED_NODES: dict[type, NodeDef] = {
     tuple: NodeDef(lambda tree: (list(tree), None), lambda children, context: tuple(children)),
     list: NodeDef(lambda tree: (list(tree), None), lambda children, context: list(children)),

@@ -184,7 +184,7 @@ def test_traceback_begins_at_the_program(run):
         ("x = = 1", "SyntaxError", 1),
         ("import sys; sys.exit(7)", "", 7),
         ("import oneflow.nowhere", "no module or name minflow.nowhere", 1),
-        ("import oneflow.export", "Try: flow.save", 1),
+        ("import oneflow.export; oneflow.export.export(1)", "Try: flow.save", 1),
     ],
 )
 def test_exit_codes(run, text, said, code):

@@ -1,6 +1,7 @@
 """Names that PyTorch programs read while they are imported: base classes, types and helpers."""
 
 import inspect
+import typing
 from datetime import timedelta
 
 import pytest
@@ -44,6 +45,15 @@ def test_types_without_instances():
     plain = flow.compile(nn.Linear(2, 2), disable=True)
     for kind in (OptimizedModule, flow.jit.ScriptModule, flow.jit.ScriptFunction, flow.fx.GraphModule):
         assert inspect.isclass(kind) and not isinstance(plain, kind)
+
+
+def test_decorators_and_marks_of_the_compiler_change_nothing():
+    from minflow._dynamo import allow_in_graph, assume_constant_result, mark_dynamic, mark_static_address
+
+    assert len in (allow_in_graph(len), flow.fx.wrap(len)) and assume_constant_result(len) is len
+    assert mark_static_address(flow.ones(2), guard=True) is mark_dynamic(flow.ones(2), 0) is None
+    flow._dynamo.config.cache_size_limit = 64
+    assert flow.jit.Final[bool] is typing.Final[bool]
 
 
 def test_readers_and_ranges_are_refused():

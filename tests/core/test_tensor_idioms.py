@@ -223,6 +223,8 @@ def test_dtypes_that_no_tensor_has_can_be_compared():
     others = [flow.complex32, flow.chalf, flow.qint8, flow.quint8, flow.qint32, flow.float8_e4m3fn, flow.float8_e5m2]
     assert [it.is_floating_point for it in others] == [False] * 5 + [True] * 2 and others[0].is_complex
     assert [it.itemsize for it in others] == [4, 4, 1, 1, 4, 1, 1] and [it.is_signed for it in others].count(False) == 1
+    limits = flow.finfo(flow.float8_e4m3fn)
+    assert (limits.max, limits.min, limits.eps, limits.tiny, limits.bits) == (448.0, -448.0, 0.125, 0.015625, 8)
     assert x.dtype not in others and repr(flow.chalf) == "minflow.complex32"
     for dtype in others:
         with pytest.raises(DTypeError, match=f"no dtype {dtype.name}"):

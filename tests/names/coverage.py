@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import minflow
+from minflow.compat.refused import RefusedType, hint_of
 from minflow.core.messages import unsupported
 from minflow.core.messages.suggestions import attribute_hint
+from minflow.core.messages.unsupported import IMPORTED_NAMESPACES
 from tests.fuzz import differences
 
 HERE = Path(__file__).parent
@@ -48,8 +50,8 @@ def kernels() -> list[str]:
 
 
 def hint_for(name: str) -> str | None:
-    """Hint of the error that a program gets for this name; None if it exists as an attribute or as an importable
-    module.
+    """Hint of the error that a program gets for this name, at the latest when it calls it; None if it exists as an
+    attribute or as an importable module.
     """
     it, steps = minflow, name.split(".")
     for i, step in enumerate(steps, 1):
@@ -60,7 +62,7 @@ def hint_for(name: str) -> str | None:
                 it = importlib.import_module("minflow." + ".".join(steps[:i]))
             except ImportError:
                 return getattr(error, "hint", "") or attribute_hint(error)
-    return None
+    return hint_of(name) if isinstance(it, RefusedType) or f"{name}.".startswith(IMPORTED_NAMESPACES) else None
 
 
 def differing_patterns() -> list[tuple[str, str]]:

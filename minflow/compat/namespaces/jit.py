@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Final as Final
 
 from ...core.messages.suggestions import name_hints as _name_hints
 from ...core.source_location import warn
@@ -61,7 +62,15 @@ def unused(fn: Any) -> Any:
     return fn
 
 
-export = script_if_tracing = _script_if_tracing = interface = unused
+export = script_if_tracing = _script_if_tracing = interface = allow_in_graph = assume_constant_result = unused
+
+
+def mark_static_address(t: Any, *args: Any, **options: Any) -> None:
+    """Do nothing: no compiled code depends on the size or the address of a tensor."""
+
+
+mark_dynamic = maybe_mark_dynamic = mark_static = mark_static_address
+config = SimpleNamespace()  # settings of PyTorch's compiler, which nothing reads
 
 
 def is_scripting() -> bool:
@@ -118,8 +127,6 @@ class Attribute(tuple):
     value = property(lambda self: self[0], doc="Its value.")
     type = property(lambda self: self[1], doc="Its type, as annotated.")
 
-
-Final = Any
 
 __all__ = [
     "Attribute",

@@ -202,10 +202,16 @@ FLOAT_BITS = {float16: (5, 10), bfloat16: (8, 7), float32: (8, 23), float64: (11
 
 class finfo:
     """Limits of a floating dtype, or of the parts of a complex one: eps, min, max, tiny, smallest_normal, resolution,
-    bits; and dtype, its name.
+    bits; and dtype, its name. Also of PyTorch's float8 dtypes, which no tensor here has.
     """
 
     def __init__(self, type: Any = None):
+        if isinstance(type, UnsupportedDType) and type.name.startswith("float8"):
+            limits = import_optional("ml_dtypes", "finfo").finfo(type.name)
+            self.dtype, self.bits, self.resolution = type.name, 8, 1.0
+            for name in ("eps", "max", "min", "tiny", "smallest_normal"):
+                setattr(self, name, float(getattr(limits, name)))
+            return
         dtype = default_dtype() if type is None else as_dtype(type)
         if dtype.rank < 2:
             raise DTypeError(f"finfo is for floating dtypes, not {dtype.name}", hint="flow.iinfo")

@@ -45,7 +45,7 @@ REFUSED: dict[str, str] = {
     **rows("check_meta_consistency", "x.to_global(placement, sbp) compares shapes and dtypes of all ranks", "Tensor."),
     **rows("to_consistent", "module.to_global(placement, sbp)", "nn.Module."),
     **rows("init_rdma rdma_is_initialized", "leave it out: MPI chooses how ranks reach each other", "env."),
-    **rows("fsdp* tensor* device_mesh*", REASON_GLOBAL, "distributed."),
+    **rows("fsdp* tensor* _tensor* _composable* device_mesh*", REASON_GLOBAL, "distributed."),
     **rows("optim*", "config.enable_zero(True) of an nn.Graph splits the states of an optimizer", "distributed."),
     **rows("pipeline* pipelining*", "module.to(nn.graph.GraphModule).set_stage(0, placement) in an nn.Graph",
            "distributed."),
@@ -74,7 +74,7 @@ REFUSED: dict[str, str] = {
     **rows("MinMaxObserver MovingAverageMinMaxObserver FakeQuantization Quantization QatConv1d QatConv2d QatConv3d "
            "quantized quantized.* quantizable qat intrinsic", REASON_QUANTIZED, "nn."),
     **rows("quantization quantization.* ao ao.* quantize_* quantized_* fake_quantize_* dequantize fbgemm_* "
-           "quint4x2 quint2x4 per_* choose_qparams_optimized q_scale q_zero_point q_per_channel_*",
+           "per_* choose_qparams_optimized q_scale q_zero_point q_per_channel_*",
            REASON_QUANTIZED),
     **rows("dequantize int_repr q_scale q_zero_point q_per_channel_* qscheme is_quantized",
            REASON_QUANTIZED, "Tensor."),
@@ -179,7 +179,7 @@ REFUSED: dict[str, str] = {
            "flow.onnx.export(model, x, \"model.onnx\"); flow.onnx.show is a picture of any ONNX file", "onnx."),
     **rows("save load freeze RecursiveScriptModule optimize_for_inference",
            REASON_SCRIPT, "jit."),
-    **rows("utils.tensorboard utils.tensorboard.* summary.*", REASON_TENSORBOARD),
+    **rows("utils.tensorboard.* summary.*", REASON_TENSORBOARD),
     **rows("load list help",
            REASON_DOWNLOAD, "hub."),
     **rows("utils.cpp_extension utils.cpp_extension.* utils.ffi utils.hipify* classes classes.*",
@@ -223,6 +223,25 @@ SUBSTITUTES = {
     "nn.hooks": "module.register_full_backward_hook",
     "utils.hooks": "module.register_full_backward_hook",
 }
+
+
+# Namespaces that import all the same, for packages that only compare types: `import_aliases.py`, `compat/refused.py`.
+IMPORTED_NAMESPACES = tuple(
+    f"{name}."
+    for name in """ao quantization nn.quantized nn.quantizable nn.qat nn.intrinsic
+    distributed.tensor distributed._tensor distributed.device_mesh distributed.fsdp distributed._composable
+    distributed.optim distributed.pipelining distributed.rpc distributed.elastic distributed.checkpoint
+    distributed.algorithms distributed._functional_collectives
+    futures fx export package _dynamo _inductor onnx.utils onnx.operators onnx.symbolic_helper
+    utils.cpp_extension utils.mobile_optimizer utils.bundled_inputs
+    cuda.nvtx cuda.comm cuda.nccl cuda.graphs vision.io
+    vision.models.inception vision.models.densenet vision.models.googlenet vision.models.mobilenetv3
+    vision.models.efficientnet vision.models.convnext vision.models.swin_transformer vision.models.shufflenetv2
+    vision.models.mnasnet vision.models.regnet vision.models.detection vision.models.segmentation
+    vision.models.video vision.models.quantization vision.models.feature_extraction""".split()
+)
+# Names of namespaces that exist here, for the same packages.
+IMPORTED_TYPES = {"cuda.CUDAGraph", "cuda.graph", "nn.attention.flex_attention.AuxRequest"}
 
 
 def substitute(name: str) -> str:

@@ -18,6 +18,7 @@ from ...core.source_location import fail
 from ...core.tensor import Tensor
 from ..functional import softmax
 
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
 __all__ = ["BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention", "noop_mask", "or_masks"]
 
 
@@ -89,7 +90,7 @@ def create_block_mask(
     Q_LEN: int,
     KV_LEN: int,
     device: Any = None,
-    BLOCK_SIZE: int | tuple[int, int] = 128,
+    BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
     _compile: bool = False,
 ) -> BlockMask:
     """BlockMask of `mask_mod(batch, head, q_idx, kv_idx)`, True where a query may attend. B, H: None for all.

@@ -91,7 +91,7 @@ class Categorical(Distribution):
         for n in shape:
             count *= n
         with no_grad():
-            rows = self.probs.reshape(-1, self._num_events)
+            rows = self.probs if self.probs.ndim < 3 else self.probs.reshape(-1, self._num_events)
             drawn = F.multinomial(rows, count, True) if count else rows[:, :0].long()
             return (drawn.T if count > 1 else drawn).reshape(*shape, *self.batch_shape)
 
@@ -100,7 +100,9 @@ class Categorical(Distribution):
 
     def log_prob(self, value) -> Tensor:
         value = to(self.validate_value(value), int64)
-        shape, logits = broadcast_shapes(value.shape, self.batch_shape), self.logits
+        shape, logits = self.batch_shape, self.logits
+        if value.shape != shape:
+            shape = broadcast_shapes(value.shape, shape)
         if value.shape != shape:
             value = value.expand(*shape)
         if logits.shape != (*shape, self._num_events):

@@ -63,7 +63,7 @@ class Distribution:
         for name, constraint in self.arg_constraints.items():
             if not is_dependent(constraint) and (name in vars(self) or not hasattr(type(self), name)):
                 x = ensure_tensor(getattr(self, name))
-                self.require(name, x, constraint.check(x), str(constraint))
+                self.require(name, x, constraint.check(x), constraint)
 
     @property
     def _validate_args(self) -> bool:  # PyTorch's name
@@ -84,11 +84,13 @@ class Distribution:
         """The shape of a single value."""
         return self._event_shape
 
-    def require(self, name: str, x: Tensor, valid: Tensor | None, what: str) -> None:
+    def require(self, name: str, x: Tensor, valid: Tensor | None, what: str | Constraint) -> None:
         """Refuse invalid parameters; on a device, with the next value that is read. valid: bool, True for valid
         elements.
         """
         if not self.validate or valid is None or is_tracing():
+            return
+        if x.spec.device is cpu and bool(valid.all()):
             return
         text, hint = f"{type(self).__name__}: {name} must be {what}", "validate_args=False skips this check"
         same, spec = valid.shape == x.shape, x.spec
@@ -100,7 +102,7 @@ class Distribution:
                 return OutOfRangeError(what, values={name: spec}, hint=hint) if wrong else None
 
             defer((text,), [(~valid).any().array, numbers.max().array], report)
-        elif not bool(valid.all()):
+        elif spec.device is cpu:
             found = f", one is {float(x.detach()[~valid].flatten()[0]):.4g}" if same else ""
             fail(OutOfRangeError, text + found, hint, **{name: x})
 
@@ -108,7 +110,7 @@ class Distribution:
         """Convert a value to a tensor, and check that its shape and elements are possible."""
         value = ensure_tensor(value)
         want = self.batch_shape + self.event_shape
-        for n, m in zip(value.shape[::-1], want[::-1]):
+        for n, m in zip(value.shape[::-1], want[::-1]) if value.shape != want else ():
             if n != m and 1 not in (n, m):
                 fail(
                     ShapeError,
@@ -117,8 +119,8 @@ class Distribution:
                     "value.unsqueeze(-1), or parameters of that shape",
                     value=value,
                 )
-        if self.support is not None:
-            self.require("value", value, self.support.check(value), str(self.support))
+        if (support := self.support) is not None:
+            self.require("value", value, support.check(value), support)
         return value
 
     def extended_shape(self, sample_shape) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ def multinomial(
     """
     counter, attrs = draw(generator, input.spec.placement)
     return d.multinomial(
-        detach(input), counter, num_samples=integer(num_samples, "num_samples"), replacement=bool(replacement), **attrs
+        input, counter, num_samples=integer(num_samples, "num_samples"), replacement=bool(replacement), **attrs
     )
 
 

@@ -58,8 +58,10 @@ def normal_floats(xp, counter, offset: int, size: int, dtype: DType, start: int 
         u = (words(xp, counter, offset, 2 * (last - first), 2 * first) + 0.5) * 2.0**-32
     u = u.reshape(-1, 2)
     radius, angle = xp.sqrt(-2.0 * xp.log(u[:, 0])), u[:, 1] * (2 * math.pi)
-    pairs = xp.stack((radius * xp.cos(angle), radius * xp.sin(angle)), 1).reshape(-1)
-    return pairs[start % 2 : start % 2 + size]
+    pairs = xp.empty(u.shape, "float64")
+    xp.multiply(radius, xp.cos(angle), out=pairs[:, 0])
+    xp.multiply(radius, xp.sin(angle), out=pairs[:, 1])
+    return pairs.reshape(-1)[start % 2 : start % 2 + size]
 
 
 def of_elements(xp, draw: Callable, shape, part: Part | None):

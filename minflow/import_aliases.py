@@ -27,6 +27,7 @@ ROOT = __name__.rpartition(".")[0]
 ALIASES = {
     **{name: f"compat.namespaces.{name}" for name in """accelerator backends comm jit mps
     multiprocessing overrides types version""".split()},
+    **{f"{name}.config": "compat.namespaces.backends:compiler" for name in ("jit", "_dynamo", "_inductor", "compiler")},
     "_dynamo": "compat.namespaces.jit", "distributed.constants": "distributed.collectives",
     **{f"jit.{name}": f"compat.torch_classes:{name}" for name in "OptimizedModule ScriptFunction ScriptModule".split()},
     **{f"distributed.{space}.{name}": f"compat.torch_classes:{name}" for name in ("Partial", "Replicate", "Shard")
@@ -123,8 +124,16 @@ NAME_ALIASES = {
     "_BaseDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
     "_SingleProcessDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
     "_MultiProcessingDataLoaderIter": "compat.torch_classes.WorkerIterator",
+    **{name: f"compat.private_names.{name}" for name in """_softmax _log_softmax _shape_as_tensor _weight_norm _check
+       _is_tracing _get_tracing_state""".split()},
+    **{name: "compat.private_names.ignored" for name in """_jit_set_profiling_executor _jit_set_profiling_mode
+       _jit_set_texpr_fuser_enabled _jit_set_nvfuser_enabled _jit_set_autocast_mode _jit_set_fusion_strategy
+       _jit_set_bailout_depth _jit_set_num_profiled_runs _jit_set_inline_everything_mode
+       _jit_override_can_fuse_on_cpu _jit_override_can_fuse_on_gpu""".split()},
     **{name: f"nn.modules.utils.{name}" for name in "_ntuple _single _pair _triple _quadruple".split()},
 }  # fmt: skip
+
+FOREACH = "_foreach_"  # functions over lists of tensors: `torch._foreach_add_(parameters, gradients, alpha=-lr)`
 
 
 def absolute_name(path: str) -> str:
@@ -199,9 +208,10 @@ def note_alias(path: str) -> None:
 
 
 def private_name(name: str) -> Any:
-    """The class or function of a name of NAME_ALIASES."""
-    home, _, attribute = NAME_ALIASES[name].rpartition(".")
-    return getattr(importlib.import_module(absolute_name(home)), attribute)
+    """The class or function of a name of NAME_ALIASES, or of a name that starts with FOREACH."""
+    home, _, attribute = NAME_ALIASES.get(name, "compat.private_names.foreach").rpartition(".")
+    found = getattr(importlib.import_module(absolute_name(home)), attribute)
+    return found if name in NAME_ALIASES else found(name.removeprefix(FOREACH))
 
 
 def raise_missing(module: ModuleType, path: str, name: str) -> Any:
@@ -307,6 +317,8 @@ def add_lazy_names(module: ModuleType, paths: Sequence[str]) -> None:
 def import_alias(package: str, name: str) -> Any:
     """Import an alias on attribute access: `flow.backends` without `import minflow.backends`. None if there is none."""
     path = f"{package}.{name}".partition(".")[2]
+    if package == "flow" and (name in NAME_ALIASES or name.startswith(FOREACH)):
+        return private_name(name)
     if path in IMPORTED_TYPES:
         return refused_type(path)
     known = path in ALIASES or path in MERGED or is_refused(path)

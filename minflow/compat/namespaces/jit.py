@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, Final as Final
 
 from ...core.messages.suggestions import name_hints as _name_hints
@@ -70,7 +69,6 @@ def mark_static_address(t: Any, *args: Any, **options: Any) -> None:
 
 
 mark_dynamic = maybe_mark_dynamic = mark_static = mark_static_address
-config = SimpleNamespace()  # settings of PyTorch's compiler, which nothing reads
 
 
 def is_scripting() -> bool:

@@ -117,8 +117,11 @@ def missing_name(namespace: str, name: str, known: Iterable[str]) -> AttributeEr
     """The error for an unknown name such as flow.optim.Sdg, with the nearest names, or another namespace that has the
     name.
     """
-    if name[:1] == "_":  # Python, IPython, copy or pickle probe for it; the text is not shown
+    if name.startswith(("__", "_ipython_", "_repr_")):  # Python, IPython, copy or pickle probe for it
         return AttributeError(f"module {namespace.replace('flow', 'minflow', 1)!r} has no attribute {name!r}")
+    if name[:1] == "_":
+        hint = reason(f"{namespace}.{name}".partition(".")[2]) or f"dir({namespace}) lists the public names"
+        return MissingNameError(f"{namespace} has no {name}, a private name of PyTorch", where=here(), hint=hint)
     for replacement in REPLACEMENTS:
         if hint := replacement(namespace, name):
             return MissingNameError(f"{namespace} has no {name}", where=here(), hint=hint)

@@ -39,7 +39,7 @@ REASON_CUDA_GRAPHS = "an nn.Graph on a GPU is captured in CUDA graphs at its sec
 REFUSED: dict[str, str] = {
     # several ranks
     **rows("one_embedding one_embedding.* framework.distribute", REASON_GLOBAL),
-    **rows("_oneflow_internal.*", "the public names, such as flow.Tensor and flow.distributed"),
+    **rows("_oneflow_internal.* _C._*", "the public names, such as flow.Tensor and flow.distributed"),
     **rows("global_view global_view.*", "flow.utils.global_view"),
     **rows("to_consistent redistribute", "x.to_global(placement, sbp)", "Tensor."),
     **rows("check_meta_consistency", "x.to_global(placement, sbp) compares shapes and dtypes of all ranks", "Tensor."),
@@ -186,6 +186,7 @@ REFUSED: dict[str, str] = {
            "flow.library.custom_op: an operation in Python with its gradient, in eager code, graphs and jobs"),
     **rows("utils.mobile_optimizer utils.bundled_inputs _dynamo.* _inductor _inductor.*",
            "flow.compile gives the model back; nn.Graph compiles"),
+    **rows("_six _six.*", "str, math.inf and collections.abc.Mapping: PyTorch 2 has no _six either"),
     **rows("Storage *Storage", "flow.TypedStorage and flow.UntypedStorage: x.storage(), x.untyped_storage()"),
     **rows("typed_storage storage_type", "x.numpy() shares the memory of a tensor", "Tensor."),
 }  # fmt: skip

@@ -94,7 +94,9 @@ def backprop(
             needed = passed is None or node in passed
             if node.hooks:
                 run_output_hooks(node, grads, needed, wanted, quiet)
-            gs = [grads.get(v) if wanted and v in wanted else grads.pop(v, None) for v in outputs_of(node)]
+            gs = []
+            for v in outputs_of(node):  # without a comprehension, which is a call
+                gs.append(grads.get(v) if wanted and v in wanted else grads.pop(v, None))
             if not needed:
                 continue
             if gs[0] is not None or any([g is not None for g in gs]):
@@ -122,12 +124,12 @@ def pass_back(mode: Mode, node: Node, gs: list, grads: dict) -> None:
     """Compute the gradients of a node's inputs from those of its outputs, and add them to `grads`."""
     if node.saved.__class__ is FreedMarker:
         raise second_backward_error(node)
-    mode.enter_gradient(node)
     if not node.hooks and (replayed := mode.replay(node, gs)) is not None:
         for i, gi in replayed:
             if gi is not None:
                 accumulate(grads, node.inputs[i], gi)
         return
+    mode.enter_gradient(node)
     if node.hooks:
         gs = run_before_node(node, gs)
     if node.out_specs[0].placement is None or not boxes_once(mode, node.op):

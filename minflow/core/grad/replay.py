@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 
 from ..autograd import fit, input_gradients
 from ..backend import OPEN, Array
+from ..functionalize import Alias, new_alias, root_of, version_counter_of
 from ..infer import infer
 from ..ir import NUMBERS, InnerTape, Node, Value, inner_nodes
 from ..kernels import CALLS, DECOMPOSED, LARGE_CALLS, ON_CHANGE, is_large
 from ..memory import MIN_CHECKED_BYTES
 from ..mode import using
 from ..op import Op
+from ..ops.shape import detach
 from ..spec import DEPENDS_ON_DEFAULT, Spec, cpu
 from ..tensor import Tensor, new_tensor
 
@@ -36,14 +38,14 @@ class Result(NamedTuple):
     """The gradient of an input of a node: an arriving gradient, or a tensor of a register; then viewed.
 
     place: index of the input.  arriving: index among the arriving gradients, or None.  spec: that of the tensor in the
-    register; None if there is neither, and so no gradient.  views: (view op, its attrs), in order.
+    register; None if there is neither, and so no gradient.  views: None, or the arguments of `viewed`.
     """
 
     place: int
     arriving: int | None = None
     register: int = 0
     spec: Spec | None = None
-    views: Sequence[tuple[Op, Mapping]] = ()
+    views: tuple | None = None
 
 
 class Recording(NamedTuple):
@@ -67,21 +69,19 @@ def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
         entries = saved_entries(node)
     if entries is None:
         return None
+    parts = [op, node.needs, node.saved.__class__, tuple(node.attrs.items())]
+    for x in node.inputs:  # without comprehensions, which are calls
+        parts.append(x.spec if x.__class__ is Value else x)
+    for g in gs:
+        parts.append(None if g is None else g.spec if g.alias is None else (g.spec, g.array.strides))
+    if len(entries) > 1:
+        parts.append(shared_arrays(entries))
     try:
-        key = (
-            op,
-            node.needs,
-            tuple([x.spec if x.__class__ is Value else x for x in node.inputs]),
-            tuple(node.attrs.items()),
-            tuple([None if g is None else g.spec if g.alias is None else (g.spec, g.array.strides) for g in gs]),
-            node.saved.__class__,
-            shared_arrays(entries) if len(entries) > 1 else (),
-        )
-        recording = RECORDINGS.get(key, key)
+        recording = RECORDINGS.get(key := tuple(parts), key)
     except TypeError:  # an unhashable attr
         return None
     if recording.__class__ is Recording:
-        return run(recording, mode, entries, gs)
+        return run(recording, entries, gs)
     if recording is SEEN:
         specs = [g.spec for g in gs if g is not None] + [x.spec for x in node.inputs if x.__class__ is Value]
         if any([spec.device is not cpu or spec.placement is not None for spec in specs]):
@@ -116,38 +116,51 @@ def saved_entries(node: Node) -> list[tuple] | None:
 
 def shared_arrays(entries: Sequence[tuple]) -> tuple[int, ...]:
     """Index of the first equal array, for each entry; () if all arrays differ. In x * x, both are one array."""
-    ids = [id(array) for array, _, _ in entries]
+    ids = list(map(id, map(operator.itemgetter(0), entries)))
     return () if len(set(ids)) == len(ids) else tuple([ids.index(each) for each in ids])
 
 
-def run(recording: Recording, mode: Any, entries: Sequence[tuple], gs: Sequence) -> list[tuple[int, Any]] | None:
+def run(recording: Recording, entries: Sequence[tuple], gs: Sequence) -> list[tuple[int, Any]] | None:
     """The gradients by a recording; None if an array was written or a kernel raised: the rules raise the error."""
-    registers = [*recording.numbers, *[g.array for g in gs if g is not None]]
+    numbers, calls, results = recording
+    registers = numbers.copy()
+    for g in gs:
+        if g is not None:
+            registers.append(g.array)
     for array, counter, version in entries:
         if counter.version != version:
             return None
         registers.append(array)
     try:
-        for call, arguments, many in recording.calls:
+        for call, arguments, many in calls:
             result = call(*arguments(registers))
             registers.extend(result) if many else registers.append(result)
     except Exception:
         return None
     found = []
-    for place, arriving, register, spec, views in recording.results:
+    for place, arriving, register, spec, views in results:
         g = gs[arriving] if arriving is not None else spec and new_tensor(registers[register], spec)
-        if views:
-            for op, attrs in views:
-                g = mode.run(op, (g,), attrs)
-        found.append((place, g))
+        found.append((place, viewed(g, *views) if views else g))
     return found
+
+
+def viewed(x: Tensor, kernels: Sequence[Callable], path: Sequence[tuple[Op, Mapping]], spec: Spec) -> Tensor:
+    """The view of x that `Eager.run` makes by these ops one after another. spec: of the result."""
+    array = x.array
+    for kernel in kernels:
+        array = kernel(array)
+    view, (root, before) = new_tensor(array, spec), root_of(x)
+    view.alias = new_alias(Alias, (root, (*before, *path), root.value))
+    view.version_counter = version_counter_of(x)
+    return view
 
 
 def reader(arguments: Sequence[int]) -> Callable:
     """The function of the registers that gives those with these numbers."""
     if len(arguments) > 1:
         return operator.itemgetter(*arguments)
-    return lambda registers: [registers[i] for i in arguments]
+    start = arguments[0] if arguments else 0
+    return operator.itemgetter(slice(start, start + len(arguments)))
 
 
 def record(mode: Any, node: Node, gs: list, saved: Sequence[Array]) -> tuple[list[tuple[int, Any]], Recording | None]:
@@ -174,7 +187,8 @@ class Log:
         self.registers: dict[int, int] = {}
         self.numbers: list = []
         self.calls: list[tuple[Callable, list[int], list[int]]] = []  # (kernel, registers, registers of results)
-        self.views: dict[int, tuple[Tensor, Op, Mapping]] = {}  # id of the array of a view -> its source, and its op
+        # id of the array of a view -> its source, kernel, op and attrs
+        self.views: dict[int, tuple[Tensor, Callable, Op, Mapping]] = {}
         self.complete = True
         self.known = len(known)
         self.arrays.extend(known)
@@ -218,7 +232,7 @@ class Log:
                 return
         self.calls.append((ready, arguments, self.add_results([x.array for x in results])))
         if op.is_view:
-            self.views[id(results[0].array)] = inputs[0], op, attrs
+            self.views[id(results[0].array)] = inputs[0], ready, op, attrs
 
     def recording(self, found: Sequence[tuple[int, Any]], gs: Sequence) -> Recording | None:
         """The Recording, if these gradients are results of the kernels or arriving gradients, or views of such."""
@@ -244,8 +258,11 @@ class Log:
         """The Result that gives this gradient; None if there is none."""
         if g is None:
             return Result(place)
-        views: list[tuple[Op, Mapping]] = []
+        kernels: list[Callable] = []
+        path: list[tuple[Op, Mapping]] = []
+        spec = g.spec
         while True:
+            views = (kernels[::-1], path[::-1], spec) if path else None
             for k, arriving in enumerate(gs):
                 if arriving is g:
                     return Result(place, k, views=views)
@@ -255,8 +272,11 @@ class Log:
                 return Result(place, None, self.registers[id(g.array)], g.spec, views)
             if id(g.array) not in self.views:
                 return None
-            g, op, attrs = self.views[id(g.array)]
-            views.insert(0, (op, attrs))
+            g, kernel, op, attrs = self.views[id(g.array)]
+            if op is detach or len(op.inputs) > 1:  # not a link of a view path
+                return None
+            kernels.append(kernel)
+            path.append((op, attrs))
 
 
 def runs_without_infer(op: Op, inputs: Sequence, tensors: Sequence[Tensor]) -> bool:

@@ -203,12 +203,14 @@ def device_of_result(op: Any, specs: tuple) -> Device | None:
     the op reads on the CPU: the rule states it.
 
     Tensors on another device may be combined with 0-d tensors on the CPU, which count as numbers, and with inputs that
-    the op reads on the CPU or moves (`Op.host_inputs`, `Op.moved_inputs`). Raises DeviceError for any other mixture.
+    the op reads on the CPU or moves (`Op.host_inputs`, `Op.moved_inputs`). Raises DeviceError for any other mixture,
+    also of 0-d tensors that are joined.
     """
     tensors = [(name, s) for name, s in zip(input_names(op, specs), specs) if isinstance(s, Spec)]
     first, device = next(((name, s.device) for name, s in tensors if s.device is not cpu), ("", cpu))
     for name, s in tensors:
-        on_host = s.device is cpu and (s.ndim == 0 or name.partition("[")[0] in (*op.host_inputs, *op.moved_inputs))
+        is_number = s.ndim == 0 and not op.variadic
+        on_host = s.device is cpu and (is_number or name.partition("[")[0] in (*op.host_inputs, *op.moved_inputs))
         if s.device is not device and not on_host:
             hint = f'{{owner of {name}}}.to("{device}")'
             if device.type == "meta":

@@ -130,6 +130,7 @@ ORACLES = {
     "view_write": written,
     "sum_to": sum_back,
     "cat": lambda *tensors, dim: np.concatenate(tensors, dim),
+    "stack": lambda *tensors, dim: np.stack(tensors, dim),
     # elementwise
     "add": of(np.add),
     "sub": of(np.subtract),

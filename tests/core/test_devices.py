@@ -42,9 +42,9 @@ def calls(op):
 
 
 def must_be_on_device(op, name: str, spec) -> bool:
-    return (
-        isinstance(spec, Spec) and spec.ndim > 0 and name.partition("[")[0] not in (*op.host_inputs, *op.moved_inputs)
-    )
+    if not isinstance(spec, Spec) or (spec.ndim == 0 and not op.variadic):
+        return False
+    return name.partition("[")[0] not in (*op.host_inputs, *op.moved_inputs)
 
 
 def with_numbers_on_host(op, outs) -> tuple:

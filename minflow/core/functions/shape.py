@@ -338,7 +338,7 @@ concat = overloaded(cat, "concat")
 def stack(tensors: Sequence, dim: int = 0) -> Tensor:
     """Concatenate tensors of one shape along a new axis."""
     if is_tensor(tensors):
-        return cat([unsqueeze(x, dim) for x in unbind(tensors)], dim)
+        tensors = unbind(tensors)
     if isinstance(tensors, bytes | bytearray | memoryview):
         what = f"stack: tensors must be a list or tuple of tensors, got {tensors!r}"
         fail(DTypeError, what, "flow.stack([a, b])", tensors=tensors)
@@ -348,9 +348,10 @@ def stack(tensors: Sequence, dim: int = 0) -> Tensor:
             what = f"stack: tensor {k} has shape {x.spec.shape}, the first one has {tensors[0].spec.shape}"
             hint = "tensors of the same shape; cat joins along an existing axis"
             fail(ShapeError, what, hint, **{"tensors[0]": tensors[0], f"tensors[{k}]": x})
-    if tensors:
-        dim = normalize_axis(dim, tensors[0].spec.ndim + 1, tensors[0])
-    return cat([unsqueeze(x, dim) for x in tensors], dim)
+    if not tensors:
+        return cat(tensors)  # which refuses them
+    axis, dtype = normalize_axis(dim, tensors[0].spec.ndim + 1, tensors[0]), promote(*[x.spec for x in tensors])
+    return s.stack(*[to(x, dtype) for x in tensors], dim=axis)
 
 
 def hstack(tensors: Sequence) -> Tensor:

@@ -632,6 +632,36 @@ cat = define(
 kernel(cat, lambda xp, *tensors, dim, out=None: xp.concatenate(tensors, dim, out=out))
 
 
+def stack_spec(*specs: Spec, dim: int) -> Spec:
+    first = specs[0]
+    for i, s in enumerate(specs):
+        if (s.dtype, s.shape) != (first.dtype, first.shape):
+            raise ShapeError(f"stack: {{tensors[{i}]}} is {s}, {{tensors[0]}} is {first}", hint="tensors of one shape")
+    return first.replace(shape=(*first.shape[:dim], len(specs), *first.shape[dim:]))
+
+
+stack = define(
+    "stack(*tensors; dim)",
+    infer=stack_spec,
+    vjp={"*tensors": lambda g, position, dim: getitem(g, index=(*((None, None, None),) * dim, position))},
+    domain="holomorphic",
+    dtype_agnostic=True,
+    sharding=lambda *tensors, dim: [
+        *[tuple(range(tensors[0].ndim))] * len(tensors),
+        (*range(dim), None, *range(dim, tensors[0].ndim)),
+    ],
+    linear=("*tensors",),
+    examples=[
+        case(floats(2, 3), strided(2, 3), dim=1),
+        case(floats(()), floats(()), dim=0),
+        case(distinct(2), dim=1),
+        case(floats(2, 0), floats(2, 0), dim=2),
+    ],
+    doc="Tensors of one shape, joined along a new axis.",
+)
+kernel(stack, lambda xp, *tensors, dim, out=None: xp.stack(tensors, dim, out=out))
+
+
 def pad_spec(x: Spec, widths: tuple, value) -> Spec:
     check_fits(value, x.dtype)
     if len(widths) != x.ndim or any([width < 0 for both in widths for width in both]):

@@ -41,6 +41,12 @@ def _(b, node, *inputs):
     return b.op("Concat", *inputs, axis=node.attrs["dim"])
 
 
+@converter("stack")
+def _(b, node, *inputs):
+    axis = node.attrs["dim"]
+    return b.op("Concat", *[b.op("Unsqueeze", x, b.const([axis])) for x in inputs], axis=axis)
+
+
 @converter("pad")
 def _(b, node, x):
     before, after = zip(*node.attrs["widths"]) if node.attrs["widths"] else ((), ())

@@ -332,6 +332,10 @@ def cat(arrays: Sequence, outs: Sequence, workspace: Workspace, dim: int) -> lis
     return tasks
 
 
+def stack(arrays: Sequence, outs: Sequence, workspace: Workspace, dim: int) -> list[Task] | None:
+    return cat([np.expand_dims(x, dim) for x in arrays], outs, workspace, dim)
+
+
 def pad(arrays: Sequence, outs: Sequence, workspace: Workspace, widths: tuple, value) -> list[Task] | None:
     """Write the padding of each side, then the interior."""
     (x,), (out,) = arrays, outs
@@ -469,6 +473,7 @@ def is_transposed(x) -> bool:
 for op, builder, eager in (
     ("clone", clone, is_transposed),
     ("cat", cat, False),
+    ("stack", stack, False),
     ("pad", pad, False),
     ("take", take, False),
     ("gather", gather, True),

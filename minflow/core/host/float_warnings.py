@@ -7,9 +7,9 @@ at each use.
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 from contextvars import ContextVar, copy_context
-from typing import Any
 
 import numpy as np
 
@@ -23,26 +23,24 @@ with np.errstate(all="ignore"):
 get_errors, set_errors = errors.get, errors.set  # bound once, so that a call needs no attribute lookup
 
 
-class Silent(ContextVarScope):
-    """Suppress NumPy's floating-point warnings within the block."""
-
-    variable = errors
-
-    def value(self) -> Any:
-        return QUIET
-
-
 class Scopes(threading.local):
     """The scope of each thread: making one for each kernel would double the time of small ones."""
 
     def __init__(self) -> None:
+        class Silent(ContextVarScope):
+            """Suppress NumPy's floating-point warnings within the block; entered by C code alone, since it is often."""
+
+            variable = errors
+
         self.silent = Silent()
+        quiet = map(set_errors, itertools.repeat(QUIET))
+        Silent.__enter__ = map(self.silent.tokens.append, quiet).__next__  # type: ignore[method-assign]
 
 
 SCOPES = Scopes()
 
 
-def scope_of_thread() -> Silent:
+def scope_of_thread() -> ContextVarScope:
     """The scope of the calling thread, which may be entered again inside its own block."""
     return SCOPES.silent
 

@@ -20,7 +20,7 @@ from ..op import define
 from ..spec import Spec, cpu, float32, float64
 from .examples import case, floats, ints, strided
 from .rules import broadcast_shape, is_number
-from .shape import cast, in_dtype, in_float32
+from .shape import cast, in_dtype, in_float32, reshape
 
 # Largest number of rows, or of terms of a sum, and smallest size of the large matrix, of `is_thin`.
 THIN_ROWS, THIN_TERMS, THIN = 96, 4, 1 << 17
@@ -181,8 +181,8 @@ def affine(x, weight, bias=None):
     flat = x.reshape(math.prod(shape[:-1]), shape[-1])  # one large product, in forward and backward
     out = matmul(flat, weight, ta=False, tb=True)
     if bias is not None and bias.spec.shape == (rows,):
-        return (out + match_product(bias, out)).reshape(*shape[:-1], rows)
-    out = out.reshape(*shape[:-1], rows)
+        return reshape(out + match_product(bias, out), shape=(*shape[:-1], rows))
+    out = reshape(out, shape=(*shape[:-1], rows))
     return out if bias is None else out + match_product(bias, out)
 
 

@@ -176,7 +176,7 @@ class Profiling:
             result = super().run(op, inputs, attrs)  # type: ignore[misc]
             if self.profiler.profile_memory:
                 outs = result if isinstance(result, tuple | list) else [result]
-                event.cpu_memory_usage = sum(x.spec.nbytes for x in outs if hasattr(x, "spec") and x.alias is None)
+                event.cpu_memory_usage = sum(x.spec.nbytes for x in outs if hasattr(x, "spec") and x._alias is None)
             return result
         finally:
             self.profiler.finish(event)

@@ -257,7 +257,7 @@ def view_tape_memory(name):
 
 def view_tensor(name):
     parameter = nn.Parameter(flow.arange(64, dtype=flow.float32).reshape(8, 8))
-    parameter.label = name
+    parameter._label = name
     return [
         *of(parameter, picture(parameter, numbers=True)),
         *of(picture(parameter.reshape(2, 4, 8), images=True, labels=[name, 7])),

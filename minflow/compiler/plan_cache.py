@@ -41,7 +41,7 @@ class Part:
     def version_counters(self) -> list[VersionCounter]:
         """The version counters of the states that the plan itself writes."""
         written = [s for v, s in self.leaves.items() if v.node in self.graph.updates and v.node.link is None]
-        return [s.version_counter for s in written if s.version_counter is not None]
+        return [s._version_counter for s in written if s._version_counter is not None]
 
     def keep_inner(self, name: str, number: float) -> None:
         """Keep the value of the node with this number, within a composite op: the graph gets the parts in its place."""

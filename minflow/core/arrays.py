@@ -124,7 +124,7 @@ def to_numpy(data, depth: int):
         return data.astype("float32") if data.dtype.name == "bfloat16" else data
     if not hasattr(data, "spec"):
         return data
-    array, depth = to_numpy(to_host(data.read_array("tensor")), 0), max(depth, 0)
+    array, depth = to_numpy(to_host(data._read_array("tensor")), 0), max(depth, 0)
     if array.ndim < depth or array.size != math.prod(array.shape[:depth]):
         one = ("one element", "one axis")[depth] if depth < 2 else f"{depth} axes"
         what = f"tensor() of lists: a tensor in them must have {one}, got shape {array.shape}"

@@ -78,8 +78,8 @@ def backprop(
     try:
         MODE.set(mode := before.replace(grad=create_graph))
         for root, seed in zip(roots, seeds):
-            accumulate(grads, mode.grad_key(root.value), seed)
-        order = toposort([root.value.node for root in roots])
+            accumulate(grads, mode.grad_key(root._value), seed)
+        order = toposort([root._value.node for root in roots])
         passed = nodes_leading_to(mode, order, wanted) if wanted else None
         pending = None
         # the hooks of a leaf in a trace are at its first Value, which may not be in `order`
@@ -194,8 +194,8 @@ def composite_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]
     indices = [i for i in range(len(inputs)) if needs >> i & 1]
     if mode.grad:  # the gradient has a gradient itself. The copies end this backward, and are contiguous in traces, too
         inputs = [x if x.__class__ in NUMBERS else clone(x) for x in inputs]
-        grads = gradients_of(decomposition(op, inputs, node.attrs), gs, [inputs[i].value for i in indices], True)
-        return [(i, grads.get(inputs[i].value)) for i in indices]
+        grads = gradients_of(decomposition(op, inputs, node.attrs), gs, [inputs[i]._value for i in indices], True)
+        return [(i, grads.get(inputs[i]._value)) for i in indices]
     gs = [filled(spec, 0) if g is None else g for g, spec in zip(gs, node.out_specs)]
     found = op.gradient(*gs, *inputs, **node.attrs, needs=needs)
     return [(i, found[i] if op.gradient.many else found) for i in indices]
@@ -230,9 +230,9 @@ def run_decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
         leaf = Source(LEAF, gs[0].spec)
         leaves = [mode.isolated(x, i, leaf) if needs >> i & 1 else x for i, x in enumerate(inputs)]
         outs = decomposition(op.gradient_of, leaves, attrs)
-    found = gradients_of(outs, gs, [x.value for i, x in enumerate(leaves) if needs >> i & 1], False)
+    found = gradients_of(outs, gs, [x._value for i, x in enumerate(leaves) if needs >> i & 1], False)
     specs = [gs[0].spec.replace(shape=()) if x.__class__ in NUMBERS else x.spec for x in inputs]
-    results = [found.get(x.value) if needs >> i & 1 else None for i, x in enumerate(leaves)]
+    results = [found.get(x._value) if needs >> i & 1 else None for i, x in enumerate(leaves)]
     return [filled(spec, 0) if g is None else g for g, spec in zip(results, specs)]
 
 
@@ -281,7 +281,7 @@ def decomposition(op: Op, inputs: Sequence, attrs: Mapping) -> Sequence:
 
 def gradients_of(outs: Sequence, gs: Sequence, wanted: Sequence[Value], create_graph: bool) -> dict:
     """Value -> gradient, for the values in `wanted`."""
-    pairs = [(out, g) for out, g in zip(outs, gs) if g is not None and out.needs]
+    pairs = [(out, g) for out, g in zip(outs, gs) if g is not None and out._needs]
     return backprop([out for out, _ in pairs], [g for _, g in pairs], True, create_graph, wanted) if pairs else {}
 
 
@@ -453,7 +453,7 @@ def seeds_for(outputs: Sequence, gradients: Sequence, verb: str) -> list:
         fail(GradError, f"{verb}: {len(outputs)} tensors and {len(gradients)} gradients", "a gradient for each tensor")
     seeds = []
     for out, g in zip(outputs, gradients):
-        if not out.needs:
+        if not out._needs:
             raise no_gradient(out, verb)
         if g is None:
             if out.spec.size != 1:
@@ -491,7 +491,7 @@ def backward(
     passed = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
     seeds = seeds_for(outputs, passed, "backward")
     only = None if inputs is None else [mode.resolve(x) for x in as_tuple(inputs)]
-    wanted = [mode.grad_key(x.value) for x in only or () if x.value is not None]
+    wanted = [mode.grad_key(x._value) for x in only or () if x._value is not None]
     if mode.watch is not None:
         mode.watch.backward(outputs, tensors)
     if NOTICES.on and mode.reports_mistakes():
@@ -501,7 +501,7 @@ def backward(
 
     def finish(value: Value, g) -> None:
         """Accumulate into `.grad` of the leaf of this Value, and run the hooks that wait for it."""
-        leaf = mode.leaf(value) if only is None else next((x for x in only if mode.grad_key(x.value) == value), None)
+        leaf = mode.leaf(value) if only is None else next((x for x in only if mode.grad_key(x._value) == value), None)
         done.add(value)
         if leaf is not None:
             accumulate_grad(leaf, g, taken, create_graph)
@@ -534,27 +534,27 @@ def at_end_of_backward(callback: Callable) -> bool:
 
 def accumulate_grad(leaf, g, taken: set[int], create_graph: bool) -> None:
     """Add g to `.grad` of a leaf. Leaves never share the array of their `.grad`, and it is never a view."""
-    if leaf.label and not leaf.has_optimizer:
+    if leaf._label and not leaf._has_optimizer:
         check_state().untracked.append(ref(leaf))
     if leaf.spec.placement is not None:
         g = boxed_like(g, leaf.spec, current_context().rank)
-    if leaf.gradient is not None:
+    if leaf._gradient is not None:
         # accumulated_after_step: a step has used this gradient and it was not zeroed; optim warns if the sum is used
         # again
-        old = leaf.gradient
+        old = leaf._gradient
         # on another device, reading it would wait for all work
         read = old.array is not None and old.spec.device is cpu
-        old.accumulated_after_step = old.used_by_step and (bool(old.array.any()) if read else old.array is None)
+        old._accumulated_after_step = old._used_by_step and (bool(old.array.any()) if read else old.array is None)
         if create_graph:
-            leaf.gradient = add(leaf.gradient, g)
+            leaf._gradient = add(leaf._gradient, g)
         else:
             with no_grad():
-                apply_inplace(add, leaf.gradient, g)
+                apply_inplace(add, leaf._gradient, g)
     else:
-        if g.alias is not None or id(g) in taken or (g.array is not None and g.array.base is not None):
+        if g._alias is not None or id(g) in taken or (g.array is not None and g.array.base is not None):
             g = clone(g)
         taken.add(id(g))
-        leaf.gradient = g
+        leaf._gradient = g
 
 
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, allow_unused=False) -> tuple:
@@ -577,14 +577,14 @@ def gradients(
         what = "grad: inputs is empty, so there is nothing to differentiate by"
         fail(GradError, what, "autograd.grad(loss, [x])", inputs=inputs)
     for i, x in enumerate(sources):
-        if not x.needs:
+        if not x._needs:
             what = f"grad: input {i} does not require grad"
             fail(GradError, what, "x.requires_grad_() before computing the output", input=x)
     passed = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
     seeds = seeds_for(outs, passed, "grad")
-    wanted = [mode.grad_key(x.value) for x in sources]
+    wanted = [mode.grad_key(x._value) for x in sources]
     keep = create_graph if retain_graph is None else retain_graph
-    quiet = {mode.grad_key(mode.resolve(x).value) for x in quiet}
+    quiet = {mode.grad_key(mode.resolve(x)._value) for x in quiet}
     result = backprop(outs, seeds, keep, create_graph, wanted, quiet=quiet)
     results = tuple([result.get(value) for value in wanted])
     for i, (x, g) in enumerate(zip(sources, results)):
@@ -596,14 +596,14 @@ def gradients(
 
 def retain(tensor) -> None:
     """Keep the gradient of a computed tensor: that of its Value at the time of backward."""
-    if tensor.retains is None:
+    if tensor._retains is None:
         home = weakref.ref(tensor)
 
         def keep(g):
             if (tensor := home()) is not None:
-                tensor.gradient = clone(g.detach()) if tensor.gradient is None else tensor.gradient + g
+                tensor._gradient = clone(g.detach()) if tensor._gradient is None else tensor._gradient + g
 
-        tensor.retains = keep
+        tensor._retains = keep
         move_retain_hook(tensor, None)
 
 

@@ -60,31 +60,31 @@ def read_inputs(mode: Eager, op: Op, inputs):
     mask of the inputs that need a gradient; what a Node stores of them if one does).
     """
     if len(inputs) == 1 and isinstance(x := inputs[0], Tensor):
-        if strided := x.alias is not None:
+        if strided := x._alias is not None:
             refresh(x)
-        return inputs, (x.array,), x.spec.as_tuple, x.spec, strided, x.needs | 0, [x.value]
+        return inputs, (x.array,), x.spec.as_tuple, x.spec, strided, x._needs | 0, [x._value]
     if len(inputs) == 2:
         x, y = inputs
         if y.__class__ in REAL_NUMBERS and isinstance(x, Tensor):
-            if strided := x.alias is not None:
+            if strided := x._alias is not None:
                 refresh(x)
-            return inputs, (x.array, y), (x.spec, y.__class__), x.spec, strided, x.needs | 0, [x.value, y]
+            return inputs, (x.array, y), (x.spec, y.__class__), x.spec, strided, x._needs | 0, [x._value, y]
         if x.__class__ in REAL_NUMBERS and isinstance(y, Tensor):
-            if strided := y.alias is not None:
+            if strided := y._alias is not None:
                 refresh(y)
-            return inputs, (x, y.array), (x.__class__, y.spec), y.spec, strided, y.needs << 1, [x, y.value]
+            return inputs, (x, y.array), (x.__class__, y.spec), y.spec, strided, y._needs << 1, [x, y._value]
     arrays, needs, bit, common, uniform, strided = [], 0, 1, None, True, False
     for x in inputs:
         if x.__class__ in REAL_NUMBERS:
             arrays.append(x)
         elif isinstance(x, Tensor):
-            if x.alias is not None:
+            if x._alias is not None:
                 refresh(x)
                 strided = True
             if x.spec is not common:
                 uniform, common = uniform and common is None, x.spec
             arrays.append(x.array)
-            if x.needs:
+            if x._needs:
                 needs |= bit
         elif x.__class__ is complex:
             uniform = False
@@ -92,7 +92,7 @@ def read_inputs(mode: Eager, op: Op, inputs):
         else:
             return read_inputs(mode, op, tuple([mode.input_of(op, x) for x in inputs]))
         bit += bit
-    values = [(x.value if x.needs else x.spec) if isinstance(x, Tensor) else x for x in inputs] if needs else None
+    values = [(x._value if x._needs else x.spec) if isinstance(x, Tensor) else x for x in inputs] if needs else None
     return inputs, arrays, (), common if uniform else None, strided, needs, values
 
 
@@ -111,12 +111,12 @@ class Eager(Mode):
         if fast is None and isinstance(inputs[0], Tensor):
             return self.view(op, inputs[0], attrs)
         if len(inputs) == 2 and isinstance(x := inputs[0], Tensor) and isinstance(y := inputs[1], Tensor):
-            if strided := x.alias is not None or y.alias is not None:  # `read_inputs`, inlined for two tensors
+            if strided := x._alias is not None or y._alias is not None:  # `read_inputs`, inlined for two tensors
                 refresh(x), refresh(y)
             arrays, specs = (x.array, y.array), (x.spec, y.spec)
             common = x.spec if x.spec is y.spec else None
-            needs = (1 if x.needs else 0) + (2 if y.needs else 0)
-            values = [x.value if x.needs else x.spec, y.value if y.needs else y.spec] if needs else None
+            needs = (1 if x._needs else 0) + (2 if y._needs else 0)
+            values = [x._value if x._needs else x.spec, y._value if y._needs else y.spec] if needs else None
         else:
             inputs, arrays, specs, common, strided, needs, values = read_inputs(self, op, inputs)
         if fast and common is not None and common.plain >= fast and not (strided and common.nbytes > MIN_CHECKED_BYTES):
@@ -139,8 +139,8 @@ class Eager(Mode):
         result = blank(Tensor)  # `new_tensor`, inlined
         result.array = array
         result.spec = spec = spec_of(array) if spec is None else spec  # None: the shape depends on the elements
-        result.alias = result.version_counter = None
-        result.needs = False
+        result._alias = result._version_counter = None
+        result._needs = False
         if op.is_view:
             make_view(self, result, inputs[0], op, attrs)
         if needs and self.grad and spec.differentiable and (needs := needs & op.differentiable):
@@ -148,14 +148,14 @@ class Eager(Mode):
             for s in op.saves[needs]:
                 x = inputs[s] if s >= 0 else result
                 if isinstance(x, Tensor):
-                    counter = x.version_counter
+                    counter = x._version_counter
                     if counter is None:
-                        counter = x.version_counter = VersionCounter()
+                        counter = x._version_counter = VersionCounter()
                     saved.append((x.array, counter, counter.version))
                 else:
                     saved.append(None)
             node = Node(op, values, attrs, spec.as_tuple, needs, saved, self.scope, self.place or caller(4))
-            result.value, result.needs = new_value(Value, (node, 0, spec)), True
+            result._value, result._needs = new_value(Value, (node, 0, spec)), True
         return result
 
     def wrap_all(self, op: Op, inputs, values, attrs, specs, needs, arrays) -> list:
@@ -198,9 +198,9 @@ class Eager(Mode):
         if op.is_view:
             make_view(self, results[0], inputs[0], op, attrs)
         elif op.distributes and found[0] is arrays[0]:
-            results[0].version_counter = version_counter_of(inputs[0])
+            results[0]._version_counter = version_counter_of(inputs[0])
         if needs and self.grad and (needs := needs & op.differentiable):
-            values = [(x.value if x.needs else x.spec) if isinstance(x, Tensor) else x for x in inputs]
+            values = [(x._value if x._needs else x.spec) if isinstance(x, Tensor) else x for x in inputs]
             self.record(op, inputs, values, attrs, tuple(outs), needs, results, 7)
         return results if op.many else results[0]
 
@@ -226,24 +226,24 @@ class Eager(Mode):
     def isolated(self, x, i: int, leaf: Source) -> Tensor:
         """A tensor on the storage of x with a tape of its own: its Value is output i of `leaf`."""
         twin = new_tensor(x.array, x.spec, new_value(Value, (leaf, i, x.spec)))
-        twin.version_counter = version_counter_of(x)
-        if x.alias is not None:  # its array may be strided
-            base = new_tensor(x.alias.base.array, x.alias.base.spec)
-            base.version_counter = twin.version_counter
-            twin.alias = new_alias(Alias, (base, x.alias.path, None))
+        twin._version_counter = version_counter_of(x)
+        if x._alias is not None:  # its array may be strided
+            base = new_tensor(x._alias.base.array, x._alias.base.spec)
+            base._version_counter = twin._version_counter
+            twin._alias = new_alias(Alias, (base, x._alias.path, None))
         return twin
 
     def view(self, op: Op, x, attrs):
         """`run` for a view op, with `make_view` inlined. The output spec and kernel are cached by spec and attr."""
-        root, path, alias = x, (), x.alias
-        if alias is not None and (alias := refresh(x).alias).path:
+        root, path, alias = x, (), x._alias
+        if alias is not None and (alias := refresh(x)._alias).path:
             root, path, _ = alias
         (attr,) = attrs.values()
         known = VIEW_CACHE.get(key := (op, x.spec, attr))
         if known is None:
             dtype, specs, ready = infer(op, (x,), attrs)
             if dtype is GLOBAL:
-                return self.on_ranks(op, (x,), attrs, ready, x.needs)
+                return self.on_ranks(op, (x,), attrs, ready, x._needs)
             (spec,) = specs
             known = spec, ready, (op, attrs)
             if op is reshape and spec.nbytes > MIN_CHECKED_BYTES:  # checked at each call: it copies an expanded tensor
@@ -254,17 +254,17 @@ class Eager(Mode):
                     VIEW_CACHE.clear()
                 VIEW_CACHE[key] = known
         spec, ready, step = known
-        if root.needs and not self.grad:
+        if root._needs and not self.grad:
             root = self.separate(root, True)
         result = blank(Tensor)  # `new_tensor`, inlined
         result.array = ready(x.array)
         result.spec = spec
-        result.alias = new_alias(Alias, (root, (*path, step), root.value))
-        result.version_counter = x.version_counter or version_counter_of(x)
-        result.needs = False
-        if x.needs and self.grad:
-            node = Node(op, [x.value], attrs, spec.as_tuple, 1, (), self.scope, self.place or caller(5))
-            result.value, result.needs = new_value(Value, (node, 0, spec)), True
+        result._alias = new_alias(Alias, (root, (*path, step), root._value))
+        result._version_counter = x._version_counter or version_counter_of(x)
+        result._needs = False
+        if x._needs and self.grad:
+            node = Node(op, [x._value], attrs, spec.as_tuple, 1, (), self.scope, self.place or caller(5))
+            result._value, result._needs = new_value(Value, (node, 0, spec)), True
         return result
 
     def input_of(self, op: Op, x):
@@ -286,7 +286,7 @@ class Eager(Mode):
         node = Node(op, values, attrs, specs, needs, saved, self.scope, self.place or caller(depth))
         for i, t in enumerate(results):
             if t.spec.differentiable:
-                t.value, t.needs = new_value(Value, (node, i, t.spec)), True
+                t._value, t._needs = new_value(Value, (node, i, t.spec)), True
 
     # ---- the interface to autograd and functionalize -------------------------------------------------------------
 
@@ -364,21 +364,21 @@ class Eager(Mode):
 
         flags: False for a result that has no gradient.  written: index of a result -> the input that forward wrote.
         """
-        needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t.needs])
+        needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t._needs])
         results = []
         for out in outs:
-            own = out.alias is None and not any(out is t for t in tensors)
+            own = out._alias is None and not any(out is t for t in tensors)
             twin = new_tensor(out.array if own else out.array.copy(), out.spec)
-            twin.version_counter = out.version_counter if own else None
+            twin._version_counter = out._version_counter if own else None
             results.append(twin)
         if needs and self.grad:
-            values = [out.spec for out in outs] + [t.value if t.needs else t.spec for t in tensors]
+            values = [out.spec for out in outs] + [t._value if t._needs else t.spec for t in tensors]
             node = Node(
                 op, values, {"ctx": ctx}, tuple([t.spec for t in results]), needs, ("ctx",), self.scope, caller(3)
             )
             for i, t in enumerate(results):
                 if t.spec.differentiable and flags[i]:
-                    t.value, t.needs = new_value(Value, (node, i, t.spec)), True
+                    t._value, t._needs = new_value(Value, (node, i, t.spec)), True
         for i, target in written.items():
             results[i] = write_into(target, results[i])
         kept = []
@@ -387,7 +387,7 @@ class Eager(Mode):
                 kept.append(t)
                 continue
             position = next((i for i, out in enumerate(outs) if out is t), None)
-            entry = *save(t), position if position is not None else t.value if t.needs else t.spec
+            entry = *save(t), position if position is not None else t._value if t._needs else t.spec
             kept.append((*entry, t.coo if t.is_sparse else None))
         ctx.saved = tuple(kept)
         return results
@@ -395,9 +395,9 @@ class Eager(Mode):
     def separate(self, root, by_no_grad: bool) -> Tensor:
         """A tensor that shares the storage of `root` but has a separate history."""
         twin = new_tensor(root.array, root.spec)
-        twin.version_counter = version_counter_of(root)
+        twin._version_counter = version_counter_of(root)
         if by_no_grad:
-            twin.alias = new_alias(Alias, (root, None, root.value))
+            twin._alias = new_alias(Alias, (root, None, root._value))
         return twin
 
     def make_separate(self, result, root) -> None:
@@ -406,21 +406,21 @@ class Eager(Mode):
 
     def refresh_separate(self, twin) -> None:
         """Check a tensor with a separate history; its elements are up to date, since it shares the storage."""
-        if self.grad and twin.alias.base.value is not twin.alias.bound:
+        if self.grad and twin._alias.base._value is not twin._alias.bound:
             refuse_outdated_view(twin)
 
     def set_derived_value(self, tensor, fresh) -> None:
         """Give a view its newly derived Value."""
-        before, tensor.value, tensor.needs = tensor.value, fresh.value, fresh.needs
-        if tensor.retains is not None:
+        before, tensor._value, tensor._needs = tensor._value, fresh._value, fresh._needs
+        if tensor._retains is not None:
             move_retain_hook(tensor, before)
 
     def write(self, target, root, path, new) -> None:
         """Write the storage of `target`, and rebind the Value of its base."""
         if new.array is None or target.array is None:
             refuse_symbolic((new, target))
-        before_write(target.version_counter)
-        if target.copied is not None:
+        before_write(target._version_counter)
+        if target._copied is not None:
             with using(self.replace(grad=False)):
                 whole = view_write(root, new, path=path)
             root.array[...] = boxed_like(whole, root.spec, current_context().rank).array
@@ -428,22 +428,22 @@ class Eager(Mode):
         bump_version(root, caller(3))
         if not self.grad:
             return
-        before = root.value
+        before = root._value
         if not path:
-            root.value, root.needs = (new.value, True) if new.needs else (None, False)
-        elif root.needs or new.needs:
-            values = [t.value if t.needs else t.spec for t in (root, new)]
+            root._value, root._needs = (new._value, True) if new._needs else (None, False)
+        elif root._needs or new._needs:
+            values = [t._value if t._needs else t.spec for t in (root, new)]
             self.record(
-                view_write, (), values, {"path": path}, root.spec.as_tuple, root.needs | new.needs << 1, (root,), 4
+                view_write, (), values, {"path": path}, root.spec.as_tuple, root._needs | new._needs << 1, (root,), 4
             )
-        if root.retains is not None:
+        if root._retains is not None:
             move_retain_hook(root, before)
 
     def update(self, op: Op, targets, inputs, attrs) -> None:
         """Run the update rule of an optimizer on the storage of its targets, without new arrays."""
         arrays, rank = [t.array if isinstance(t, Tensor) else t for t in inputs], current_context().rank
         for t in targets:
-            before_write(t.version_counter)
+            before_write(t._version_counter)
         dtype, _, call = infer(op, inputs, attrs)
         runs_here = dtype is GLOBAL and call is not DECOMPOSED and not call.boxes
         if runs_here and list(call.outs) == [t.spec for t in targets]:
@@ -472,7 +472,7 @@ class Eager(Mode):
         for targets, inputs in calls:
             if joins and infer(op, inputs, attrs)[0] is None:
                 for t in targets:
-                    before_write(t.version_counter)
+                    before_write(t._version_counter)
                 together.append((targets, inputs))
             else:
                 self.update(op, targets, inputs, attrs)

@@ -34,7 +34,7 @@ class Alias(NamedTuple):
 
     If the path is empty, the tensor shares the storage of `base` but has a separate history, like a result of
     `detach()`. None means the same for views made under no_grad, which must not be written while recording gradients.
-    `COPIED` if the view has its own copy of the elements (`Tensor.copied`).
+    `COPIED` if the view has its own copy of the elements (`Tensor._copied`).
     """
 
     base: Any
@@ -48,49 +48,49 @@ new_alias = tuple.__new__  # new_alias(Alias, (...)) is Alias(...) without the f
 
 def version_counter_of(tensor) -> VersionCounter:
     """The version counter of a tensor's storage, made at the first save or the first view."""
-    if tensor.version_counter is None:
-        tensor.version_counter = VersionCounter()
-    return tensor.version_counter
+    if tensor._version_counter is None:
+        tensor._version_counter = VersionCounter()
+    return tensor._version_counter
 
 
 def save(x) -> tuple | None:
     """The saved form of a tensor, (array, version counter, version now); None for a number."""
     if x.__class__ in NUMBERS:
         return None
-    counter = x.version_counter or version_counter_of(x)
+    counter = x._version_counter or version_counter_of(x)
     return x.array, counter, counter.version
 
 
 def writes_of(tensor) -> int:
     """Number of writes to the storage since its counter was made, including those through `x.data`."""
-    if tensor.version_counter is None:
+    if tensor._version_counter is None:
         return 0
-    counter = tensor.version_counter.storage or tensor.version_counter
+    counter = tensor._version_counter.storage or tensor._version_counter
     return counter.version + counter.unseen
 
 
 def share_storage(a, b) -> bool:
     """True if a and b are known to share a storage."""
-    first, second = a.version_counter, b.version_counter
+    first, second = a._version_counter, b._version_counter
     return first is not None and second is not None and (first.storage or first) is (second.storage or second)
 
 
 def with_own_version(tensor):
     """Give a detached tensor a version of its own and return it: the tape does not see writes through it (`x.data`)."""
-    counter = tensor.version_counter = VersionCounter(tensor.version_counter.storage or tensor.version_counter)
-    if tensor.alias is not None and tensor.alias.path:
-        tensor.alias.base.version_counter = counter
+    counter = tensor._version_counter = VersionCounter(tensor._version_counter.storage or tensor._version_counter)
+    if tensor._alias is not None and tensor._alias.path:
+        tensor._alias.base._version_counter = counter
     return tensor
 
 
 def is_untracked(tensor) -> bool:
     """True if the tape does not see writes through `tensor` (`x.data`)."""
-    return tensor.version_counter is not None and tensor.version_counter.storage is not None
+    return tensor._version_counter is not None and tensor._version_counter.storage is not None
 
 
 def external_users_of(tensor) -> ExternalUsers:
     """The `ExternalUsers` of a tensor's storage."""
-    counter = version_counter_of(tensor).storage or tensor.version_counter
+    counter = version_counter_of(tensor).storage or tensor._version_counter
     if counter.external_users is None:
         counter.external_users = ExternalUsers()
     return counter.external_users
@@ -135,16 +135,16 @@ def bump_version(tensor, where: Where | None) -> None:
     """Count a write to the storage. A storage without a counter has neither views nor saved copies, so nothing depends
     on its version.
     """
-    if tensor.version_counter is not None:
-        tensor.version_counter.version += 1
-        tensor.version_counter.where = where
-        if tensor.version_counter.storage is not None:
-            tensor.version_counter.storage.unseen += 1
+    if tensor._version_counter is not None:
+        tensor._version_counter.version += 1
+        tensor._version_counter.where = where
+        if tensor._version_counter.storage is not None:
+            tensor._version_counter.storage.unseen += 1
 
 
 def root_of(tensor) -> tuple:
     """(the tensor that owns the history of this one, the view path from it)."""
-    alias = tensor.alias
+    alias = tensor._alias
     return (tensor, ()) if alias is None or not alias.path else (alias.base, alias.path)
 
 
@@ -153,56 +153,57 @@ def make_view(mode, result, source, op: Op, attrs: dict) -> None:
     if len(op.inputs) > 1:  # made by a write (`overwritten`), which uses only the Value
         return
     root, path = root_of(source)
-    result.version_counter = (
-        source.version_counter if source.version_counter is not None else version_counter_of(source)
+    result._version_counter = (
+        source._version_counter if source._version_counter is not None else version_counter_of(source)
     )
     if op is not detach:
         path = (*path, (op, attrs))
-        if root.needs and not mode.grad:
+        if root._needs and not mode.grad:
             root = mode.separate(root, True)
     elif path:
         root = mode.separate(root, False)
     else:
         return mode.make_separate(result, root)
-    result.alias = new_alias(Alias, (root, path, root.value))
-    if source.copied is not None:
+    result._alias = new_alias(Alias, (root, path, root._value))
+    if source._copied is not None:
         follow_writes(result)
 
 
 def follow_writes(view) -> None:
     """Let each use of a view with its own copy of elements look for writes to its base, after which it is outdated."""
-    view.copied = writes_of(view), view.alias.base.value
-    view.alias = view.alias._replace(bound=COPIED)
+    view._copied = writes_of(view), view._alias.base._value
+    view._alias = view._alias._replace(bound=COPIED)
 
 
 def base_of(alias: Alias):
     """The tensor where the path begins. After `base.t_()`, which makes `base` a view, that is the base of this view."""
     base = alias.base
-    return base.alias.base if base.alias is not None and base.alias.path else base
+    return base._alias.base if base._alias is not None and base._alias.path else base
 
 
 def refresh(tensor):
     """Derive the Value of a view again if its base was rebound, and the elements of a copy if its base was written;
     return the tensor.
     """
-    alias = tensor.alias
+    alias = tensor._alias
     if alias is None:
         return tensor
     base = base_of(alias)
     if base is not alias.base:
-        tensor.alias = alias = new_alias(Alias, (base, alias.path, alias.bound))
+        tensor._alias = alias = new_alias(Alias, (base, alias.path, alias.bound))
     if not alias.path:
         MODE.get().refresh_separate(tensor)
         return tensor
-    if base.alias is not None:
+    if base._alias is not None:
         refresh(base)
-    if base.value is not alias.bound and (tensor.copied is None or tensor.copied != (writes_of(tensor), base.value)):
+    copied = tensor._copied
+    if base._value is not alias.bound and (copied is None or copied != (writes_of(tensor), base._value)):
         mode = MODE.get()
         with using(mode.replace(grad=True)):
             fresh = apply_path(base, alias.path)
         mode.set_derived_value(tensor, fresh)
-        tensor.alias = new_alias(Alias, (base, alias.path, base.value))
-        if tensor.copied is not None:
+        tensor._alias = new_alias(Alias, (base, alias.path, base._value))
+        if tensor._copied is not None:
             tensor.array = fresh.array
             follow_writes(tensor)
     return tensor
@@ -214,21 +215,21 @@ def stride_probe(tensor) -> Array:
     """
     if tensor.array is not None and tensor.spec.placement is None:
         return tensor.array
-    if tensor.alias is None:
+    if tensor._alias is None:
         spec, xp = tensor.spec, namespace()
         sizes = [spec.dtype.itemsize, *[max(n, 1) for n in spec.shape[:0:-1]]]
         strides = [*itertools.accumulate(sizes, operator.mul)][::-1]
         one = read_only(xp.empty(1, spec.np))
         return xp.lib.stride_tricks.as_strided(one, spec.shape, strides[len(strides) - spec.ndim :])
-    array = stride_probe(base_of(tensor.alias))
-    for op, attrs in tensor.alias.path or ():
+    array = stride_probe(base_of(tensor._alias))
+    for op, attrs in tensor._alias.path or ():
         array = array if op.checks else launch(op, (array,), attrs)  # ops that check elements return them unchanged
     return array
 
 
 def is_contiguous(tensor) -> bool:
     """True if the elements are in C order without gaps."""
-    return tensor.alias is None or stride_probe(tensor).flags.c_contiguous
+    return tensor._alias is None or stride_probe(tensor).flags.c_contiguous
 
 
 def refuse_outdated_view(view) -> NoReturn:
@@ -238,7 +239,7 @@ def refuse_outdated_view(view) -> NoReturn:
 
 def repeated_axes(tensor) -> list[int]:
     """The axes of stride 0, along which all elements share one address (`expand`)."""
-    array = stride_probe(tensor) if tensor.alias is not None else tensor.array
+    array = stride_probe(tensor) if tensor._alias is not None else tensor.array
     if array is None or not array.size or 0 not in array.strides:
         return []
     return [d for d, (n, stride) in enumerate(zip(array.shape, array.strides)) if n > 1 and not stride]
@@ -246,11 +247,11 @@ def repeated_axes(tensor) -> list[int]:
 
 def move_retain_hook(tensor, before: Value | None) -> None:
     """Move the hook of `retain_grad` to the current Value of a tensor that was rebound; it runs after other hooks."""
-    number = RETAIN + id(tensor.retains)
+    number = RETAIN + id(tensor._retains)
     if before is not None:
         hooks_at(before.node, before.index).pop(number, None)
-    if tensor.value is not None:
-        hooks_at(tensor.value.node, tensor.value.index)[number] = tensor.retains
+    if tensor._value is not None:
+        hooks_at(tensor._value.node, tensor._value.index)[number] = tensor._retains
 
 
 def write_into(target, new, *, target_unused: bool = False):
@@ -293,10 +294,10 @@ def write_into(target, new, *, target_unused: bool = False):
         hint = "x.item() of one element, or x.to_global(sbp=flow.sbp.broadcast).to_local()"
         fail(DeviceError, "a global tensor is written into a local one", hint, target=handle, new=new)
     new = mode.resolve(new)
-    if mode.grad and root.alias is not None and root.alias.path is None and (new.needs or root.alias.base.needs):
+    if mode.grad and root._alias is not None and root._alias.path is None and (new._needs or root._alias.base._needs):
         what = "a view made under no_grad is written where gradients are recorded: none can pass through it"
         fail(GradError, what, "make the view outside no_grad, or detach() it", target=handle)
-    if mode.grad and not path and root.needs and (target_unused or not new.needs):
+    if mode.grad and not path and root._needs and (target_unused or not new._needs):
         new = apply(overwritten, contiguous(new), root)
     mode.write(target, root, path, new)
     if path:
@@ -308,7 +309,7 @@ def check_inplace(mode, handle, target) -> None:
     """Raise GradError for an in-place write to a leaf that requires grad. handle: the tensor that the user named."""
     root = root_of(target)[0]
     for t in (target, root) if mode.grad else ():
-        if t.needs and (mode.leaf(t.value) is not None or not root.needs):  # the last: a view of a view made a leaf
+        if t._needs and (mode.leaf(t._value) is not None or not root._needs):  # the last: a view of a view made a leaf
             what = "a leaf that requires grad is written in place: backward could not find its old values"
             hint = "do it under `with flow.no_grad():`, or on a clone()"
             fail(GradError, what, hint, leaf=handle if t is target else t)
@@ -321,7 +322,7 @@ def apply_inplace(op: Op, target, *others, **attrs):
         (target, *[x if x.__class__ in NUMBERS or hasattr(x, "spec") else MODE.get().tensor_of(x) for x in others]),
     )
     wanted = (
-        sum([1 << i for i, x in enumerate(inputs) if hasattr(x, "spec") and mode.resolve(x).needs]) if mode.grad else 0
+        sum([1 << i for i, x in enumerate(inputs) if hasattr(x, "spec") and mode.resolve(x)._needs]) if mode.grad else 0
     )
     dtype, specs, _ = infer(op, inputs, attrs)
     if dtype is GLOBAL:
@@ -334,18 +335,18 @@ def apply_inplace(op: Op, target, *others, **attrs):
         return write_result(target, op(*inputs, **attrs))
     if specs[0] is not target.spec:
         refuse_result(op, inputs, specs[0], target)
-    alias = target.alias
+    alias = target._alias
     if (
         not mode.writes_directly()
         or wanted
         or any([shares(x, target) for x in inputs[1:]])
         or specs[0] is not target.spec
         or not is_writable(target)
-        or (alias is not None and (alias.base.alias is not None or 0 in target.array.strides))
+        or (alias is not None and (alias.base._alias is not None or 0 in target.array.strides))
     ):
         return write_into(target, op(*kept_for_gradient(op, inputs, wanted, target), **attrs))
     check_inplace(mode, target, target)
-    before_write(target.version_counter)
+    before_write(target._version_counter)
     try:
         with silent():  # inf and NaN are valid results, even if the program turns warnings into errors
             arrays = [x.array if hasattr(x, "spec") else x for x in inputs]
@@ -361,7 +362,7 @@ def apply_inplace(op: Op, target, *others, **attrs):
 
 def shares(x, target) -> bool:
     """True if a write to the target changes the elements of x."""
-    return x is target or (hasattr(x, "spec") and x.version_counter is not None and share_storage(x, target))
+    return x is target or (hasattr(x, "spec") and x._version_counter is not None and share_storage(x, target))
 
 
 def kept_for_gradient(op: Op, inputs: Sequence, wanted: int, target) -> list:
@@ -390,7 +391,7 @@ def call_inplace(function, target, *args, **options):
     """target = function(target, ...). The function gets a copy if backward may need the old elements."""
     mode = MODE.get()
     return write_result(
-        target, function(clone(target) if mode.grad and mode.resolve(target).needs else target, *args, **options)
+        target, function(clone(target) if mode.grad and mode.resolve(target)._needs else target, *args, **options)
     )
 
 

@@ -55,7 +55,7 @@ def wait_for_steps() -> None:
 
 def before_read(x: Any) -> None:
     """Call before a read of a tensor: wait for the steps in flight that write its storage."""
-    if IN_FLIGHT and (counter := getattr(x, "version_counter", None)) is not None:
+    if IN_FLIGHT and (counter := getattr(x, "_version_counter", None)) is not None:
         users = (counter.storage or counter).external_users
         if users is not None and users.order is not None:
             users.order.before_read(users)

@@ -70,7 +70,7 @@ Context.here = here
 def name_of(x: Any, otherwise: str) -> str:
     """The user's name of an input: "fc1.weight" for a Parameter inside fc1, else the given name."""
     try:
-        label = getattr(x, "label", "")
+        label = getattr(x, "_label", "")
     except Exception:  # raised by a special method of the user's object
         return otherwise
     if not isinstance(label, str) or not label:
@@ -97,7 +97,7 @@ def describe_or_raise(x: Any) -> str:
     spec = getattr(x, "spec", None)
     if spec is None:
         return one_line(x)
-    node = x.value.node if getattr(x, "value", None) is not None else None
+    node = x._value.node if getattr(x, "_value", None) is not None else None
     text = str(spec) if getattr(spec, "placement", None) is None else f"{spec} {distribution_text(spec)}"
     if getattr(x, "array", x) is None and node is not None and not node.inputs and getattr(node, "name", ""):
         return f"{text}  ({node.op} {node.name})"

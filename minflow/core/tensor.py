@@ -63,6 +63,10 @@ if TYPE_CHECKING:
     from .base.placement import Placement, Sbp, SbpLike
 
 
+# attributes that a copy creates anew
+OWN_ATTRIBUTES = frozenset(("array", "spec", "_value", "_needs", "_alias", "_version_counter", "_gradient", "_hooks"))
+
+
 class Size(tuple):
     """The shape of a tensor: a tuple of ints that prints as `minflow.Size([2, 3])`."""
 
@@ -106,26 +110,26 @@ class Tensor(
 
     Make one with `flow.tensor([[1., 2.], [3., 4.]])`; `Tensor(2, 3)` is an uninitialized float32 tensor of that shape.
     array: the numpy array, None while tracing.  spec: shape, dtype and device.  needs: True if it needs a gradient.
-    value: its Value on the tape or in the graph.  alias: of a view, its relation to the base.  version_counter: counts
+    _value: its Value on the tape or in the graph.  alias: of a view, its relation to the base.  version_counter: counts
     writes to the storage.
     """
 
     array: Any  # of the array library of its device; None while tracing
     spec: Spec
-    value: Value | None = None  # class attributes as defaults cost nothing per tensor
-    alias: Alias | None = None
-    version_counter: VersionCounter | None = None
-    gradient: Tensor | None = None
-    needs = False
-    has_optimizer = False  # of a parameter: it belongs to an optimizer
-    label = ""  # its attribute name in a Module
-    copied: tuple | None = None  # of a view with elements of other ranks: (writes, Value) of its base at that time
-    has_leaf_views = False  # while tracing: a view of it was made a leaf
-    retains: Callable | None = None  # the hook of `retain_grad`
-    hooks: dict | None = None  # of a leaf: `Node.hooks` of its Source
-    used_by_step = False  # of a gradient: an optimizer step has used it
-    graph_name = ""  # the name of the nn.Graph that returned it
-    accumulated_after_step = False  # of a gradient: a backward accumulated into it after a step had used it
+    _value: Value | None = None  # class attributes as defaults cost nothing per tensor
+    _alias: Alias | None = None
+    _version_counter: VersionCounter | None = None
+    _gradient: Tensor | None = None
+    _needs = False
+    _has_optimizer = False  # of a parameter: it belongs to an optimizer
+    _label = ""  # its attribute name in a Module
+    _copied: tuple | None = None  # of a view with elements of other ranks: (writes, Value) of its base at that time
+    _has_leaf_views = False  # while tracing: a view of it was made a leaf
+    _retains: Callable | None = None  # the hook of `retain_grad`
+    _hooks: dict | None = None  # of a leaf: `Node.hooks` of its Source
+    _used_by_step = False  # of a gradient: an optimizer step has used it
+    _graph_name = ""  # the name of the nn.Graph that returned it
+    _accumulated_after_step = False  # of a gradient: a backward accumulated into it after a step had used it
 
     def __init__(
         self,
@@ -140,11 +144,11 @@ class Tensor(
     ):
         if spec.__class__ is not Spec:
             twin = from_numbers(place_of(device, placement, sbp), array, spec, value, needs, more)
-            array, spec, value, needs = twin.array, twin.spec, twin.value, twin.needs
-            self.version_counter, self.alias = twin.version_counter, twin.alias
+            array, spec, value, needs = twin.array, twin.spec, twin._value, twin._needs
+            self._version_counter, self._alias = twin._version_counter, twin._alias
         else:
-            self.alias = self.version_counter = None
-        self.array, self.spec, self.value, self.needs = array, spec, value, value is not None and needs
+            self._alias = self._version_counter = None
+        self.array, self.spec, self._value, self._needs = array, spec, value, value is not None and needs
 
     # ---- shape, dtype, device ------------------------------------------------------------------------------------
 
@@ -189,9 +193,9 @@ class Tensor(
     @property
     def is_leaf(self) -> bool:
         """True if it was not computed by a recorded op, or does not require grad."""
-        if not self.requires_grad or self.value is None or isinstance(self.value.node, Source):
+        if not self.requires_grad or self._value is None or isinstance(self._value.node, Source):
             return True
-        return self.array is None and MODE.get().leaf(self.value) is self
+        return self.array is None and MODE.get().leaf(self._value) is self
 
     def size(self, dim: int | None = None) -> Any:
         """The sizes of all axes, or the size of axis `dim`."""
@@ -229,7 +233,7 @@ class Tensor(
         """Position of its first element in the storage, in elements."""
         array = stride_probe(self)
         if array is self.array:
-            base = self.alias.base.array if self.alias else array
+            base = self._alias.base.array if self._alias else array
         else:  # it has only the strides
             base = array
             while getattr(base, "base", None) is not None:
@@ -239,7 +243,7 @@ class Tensor(
 
     def data_ptr(self) -> int:
         """Address of the first element."""
-        array = self.read_array("data_ptr") if self.array is None else lend(self)
+        array = self._read_array("data_ptr") if self.array is None else lend(self)
         return backend_of_array(array).byte_bounds(array)[0]
 
     def is_contiguous(self, memory_format: Layout | None = None) -> bool:
@@ -276,7 +280,7 @@ class Tensor(
     @property
     def requires_grad(self) -> bool:
         """True if gradients are computed for it: a leaf for which this was set, or a result computed from one."""
-        return MODE.get().resolve(self).needs if self.alias is not None else self.needs
+        return MODE.get().resolve(self)._needs if self._alias is not None else self._needs
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
@@ -293,28 +297,28 @@ class Tensor(
             what = "requires_grad can be turned off for leaves only, and this tensor was computed"
             fail(GradError, what, ".detach()", tensor=self)
         if self.array is None and (mode := MODE.get()).trace is not None:  # while a graph is built: its Value stays
-            self.needs = bool(requires_grad)
-            mode.leaves[self.value] = self
-            if self.alias is not None and self.alias.path:
-                self.alias.base.has_leaf_views = True
-        elif bool(requires_grad) is not self.needs:
+            self._needs = bool(requires_grad)
+            mode.leaves[self._value] = self
+            if self._alias is not None and self._alias.path:
+                self._alias.base._has_leaf_views = True
+        elif bool(requires_grad) is not self._needs:
             bump_mutations()
-            self.needs = bool(requires_grad)
-            self.value = leaf_value(self) if requires_grad else None
+            self._needs = bool(requires_grad)
+            self._value = leaf_value(self) if requires_grad else None
         return self
 
     @property
     def grad(self) -> Tensor | None:
         """The gradient that `backward` has accumulated, of this tensor's shape and dtype; None before the first."""
-        return self.grad_owner().gradient
+        return self._grad_owner()._gradient
 
     @grad.setter
     def grad(self, g: Tensor | None) -> None:
         if g is not None and (not isinstance(g, Tensor) or g.spec is not self.spec):
             fail(ShapeError, "a gradient has the shape, dtype and device of its tensor", "", tensor=self, grad=g)
-        self.grad_owner().gradient = g
+        self._grad_owner()._gradient = g
 
-    def grad_owner(self) -> Tensor:
+    def _grad_owner(self) -> Tensor:
         """The tensor that stores `.grad`: while tracing, the symbol, so that the real parameter stays concrete."""
         mode = MODE.get()
         return mode.resolve(self) if mode.trace else self
@@ -322,7 +326,7 @@ class Tensor(
     @property
     def grad_fn(self) -> printing.GradFn | None:
         """The Node that computed this tensor, shown as `<MulBackward>`; None for leaves."""
-        value = MODE.get().resolve(self).value
+        value = MODE.get().resolve(self)._value
         return None if value is None or isinstance(value.node, Source) else printing.GradFn(value.node)
 
     def backward(
@@ -337,7 +341,7 @@ class Tensor(
 
     def retain_grad(self) -> None:
         """Make backward fill `.grad` of this computed tensor too."""
-        tensor = self.grad_owner()
+        tensor = self._grad_owner()
         if not tensor.requires_grad:
             fail(GradError, "retain_grad() of a tensor that requires no gradient", "x.requires_grad_() first", x=self)
         if not tensor.is_leaf:
@@ -360,7 +364,7 @@ class Tensor(
 
     def detach_(self) -> Tensor:
         """Take this tensor off the tape, in place."""
-        self.value, self.needs = None if self.array is not None else self.detach().value, False
+        self._value, self._needs = None if self.array is not None else self.detach()._value, False
         return self
 
     @property
@@ -381,19 +385,19 @@ class Tensor(
             what = "x.data = ... while a graph is built: x would have no elements after it"
             hint = "with flow.no_grad(): x.copy_(other), which the graph repeats at each call"
             fail(TraceError, what, hint, x=self, other=other)
-        if self.spec is not other.spec and self.needs and not self.is_leaf:
+        if self.spec is not other.spec and self._needs and not self.is_leaf:
             what = "x.data = ... of a computed tensor with a gradient must keep its shape and dtype"
             fail(GradError, what, "x = other, or x.detach() first", x=self, other=other)
         bump_mutations()
         twin = other.data
-        self.array, self.version_counter, self.alias = twin.array, twin.version_counter, twin.alias
+        self.array, self._version_counter, self._alias = twin.array, twin._version_counter, twin._alias
         if self.spec is not other.spec:
             self.spec = other.spec
-            self.value = leaf_value(self) if self.needs else None
+            self._value = leaf_value(self) if self._needs else None
 
     # ---- elements ------------------------------------------------------------------------------------------------
 
-    def read_array(self, verb: str) -> HostArray:
+    def _read_array(self, verb: str) -> HostArray:
         """The elements on the host, for the method `verb`: on the CPU its own array, elsewhere and of a global tensor a
         copy.
         """
@@ -402,7 +406,7 @@ class Tensor(
             return whole_array(self)
         return self.array if self.spec.device is cpu else to_host(self.array)
 
-    def lent_array(self, verb: str) -> Array:
+    def _lent_array(self, verb: str) -> Array:
         """The array of this tensor, for another library, which may write to it. verb: what reads it."""
         note_read(self, verb)
         return lend(self)
@@ -414,7 +418,7 @@ class Tensor(
         """
         if self.spec.device is not cpu and not force and self.is_local and not self.is_meta:
             fail(DeviceError, f"numpy() of a tensor on {self.spec.device}", "x.cpu().numpy()", tensor=self)
-        array = self.read_array("numpy")
+        array = self._read_array("numpy")
         if self.spec.dtype is bfloat16:
             fail(DTypeError, "numpy() of bfloat16, which numpy does not have", "x.float().numpy()", tensor=self)
         if self.spec.device is not cpu or self.is_global:
@@ -426,13 +430,13 @@ class Tensor(
         if self.spec.size != 1 and self.array is not None:
             what = f"item() of a tensor with {self.spec.size} elements"
             fail(ShapeError, what, ".tolist(), or .mean().item()", tensor=self)
-        return self.read_array("item").item()
+        return self._read_array("item").item()
 
     def tolist(self) -> Any:
         """The elements as nested Python lists."""
-        return self.read_array("tolist").tolist()
+        return self._read_array("tolist").tolist()
 
-    def scalar_element(self, verb: str) -> Any:
+    def _scalar_element(self, verb: str) -> Any:
         """Its only element as a Python number, for the method `verb`. Raises ShapeError for several elements."""
         if self.spec.size != 1 and self.array is not None:
             hint = ".any() or .all()" if verb == "bool" else ".item() of one element, or .tolist()"
@@ -440,19 +444,19 @@ class Tensor(
             fail(ShapeError, what, hint, tensor=self)
         if self.spec.dtype.is_complex and verb in ("float", "int"):
             fail(DTypeError, f"{verb}() of a complex number", "x.real, x.imag or x.abs()", tensor=self)
-        return self.read_array(verb).item()
+        return self._read_array(verb).item()
 
     def __bool__(self) -> bool:
-        return bool(self.scalar_element("bool"))
+        return bool(self._scalar_element("bool"))
 
     def __float__(self) -> float:
-        return float(self.scalar_element("float"))
+        return float(self._scalar_element("float"))
 
     def __complex__(self) -> complex:
-        return complex(self.scalar_element("complex"))
+        return complex(self._scalar_element("complex"))
 
     def __int__(self) -> int:
-        number = self.scalar_element("int")
+        number = self._scalar_element("int")
         if number != number or number in (float("inf"), float("-inf")):
             fail(NonFiniteError, f"int() of {number}, which is not a whole number", ".item()", tensor=self)
         return int(number)
@@ -460,7 +464,7 @@ class Tensor(
     def __index__(self) -> int:
         if self.spec.dtype.rank > 1 and self.array is not None:
             fail(DTypeError, f"a {self.dtype.name} tensor cannot be an index", ".long()", tensor=self)
-        return int(self.scalar_element("index"))
+        return int(self._scalar_element("index"))
 
     def __round__(self, digits: int = 0) -> Tensor:
         return F.round(self, decimals=digits)
@@ -468,7 +472,7 @@ class Tensor(
     def __format__(self, form: str) -> str:
         """Format one element as a number (`f"{loss:>7f}"`), several as their text."""
         if self.array is None and form[-1:] in tuple("bcdeEfFgGnoxX%"):
-            self.read_array("format")
+            self._read_array("format")
         number = self.array is not None and self.spec.size == 1 and (form or not self.ndim)
         return format(self.item() if number else str(self), form)
 
@@ -481,33 +485,31 @@ class Tensor(
             return deepcopy_of_computed(self)
         note_read(self, "deepcopy")
         twin = memo[id(self)] = object.__new__(type(self))
-        fixed = dict.fromkeys(("array", "spec", "value", "alias", "version_counter", "gradient", "needs", "hooks"))
-        twin.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in fixed})
+        twin.__dict__.update({k: copy.deepcopy(v, memo) for k, v in self.__dict__.items() if k not in OWN_ATTRIBUTES})
         array = self.array
         kept = memo.setdefault(("array", id(array)), (array, backend_of_array(array).copy(array)))  # keeps its id valid
         twin.array, twin.spec = kept[1], self.spec
-        if self.needs:
-            twin.needs, twin.value = True, leaf_value(twin)
-        if self.gradient is not None:
-            twin.gradient = copy.deepcopy(self.gradient, memo)
+        if self._needs:
+            twin._needs, twin._value = True, leaf_value(twin)
+        if self._gradient is not None:
+            twin._gradient = copy.deepcopy(self._gradient, memo)
         return twin
 
     def __copy__(self) -> Tensor:
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin.__dict__.pop("hooks", None)
-        if self.needs and self.is_leaf:
-            twin.value = leaf_value(twin)
+        twin.__dict__.pop("_hooks", None)
+        if self._needs and self.is_leaf:
+            twin._value = leaf_value(twin)
         return twin
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
         """Pickle the elements and requires_grad, never the tape; used between processes."""
-        own = ("array", "spec", "value", "needs", "alias", "version_counter", "gradient", "hooks")
-        extra = {k: v for k, v in self.__dict__.items() if k not in own}
+        extra = {k: v for k, v in self.__dict__.items() if k not in OWN_ATTRIBUTES}
         return unpickle, (
             type(self),
-            host_array(self.read_array("pickle")),
-            self.needs,
+            host_array(self._read_array("pickle")),
+            self._needs,
             extra,
             self.spec.device,
             self.spec.placement,
@@ -551,7 +553,7 @@ class Tensor(
         if device is not None and Device(device) is not self.device:
             backend_of(target := Device(device))
             if non_blocking and target is not cpu and self.is_pinned() and not self.requires_grad:
-                array = copy_without_waiting(self.read_array("to"), target)
+                array = copy_without_waiting(self._read_array("to"), target)
                 result = new_tensor(array, self.spec.replace(device=target))
             else:
                 result = s.copy_to(self, device=target)
@@ -590,7 +592,7 @@ class Tensor(
         """
         if self.device is not cpu or self.requires_grad or not is_available("cuda") or self.is_pinned():
             return self
-        return new_tensor(backend_of(Device("cuda")).pinned(self.read_array("pin_memory")), self.spec)
+        return new_tensor(backend_of(Device("cuda")).pinned(self._read_array("pin_memory")), self.spec)
 
     def record_stream(self, s: Stream) -> None:
         """Keep the memory of this tensor of a GPU, after its last use in Python, until the work that a stream has then
@@ -651,8 +653,8 @@ def new_tensor(array: Any, spec: Spec, value: Value | None = None) -> Tensor:
     tensor = blank(Tensor)
     tensor.array = array
     tensor.spec = spec
-    tensor.alias = tensor.version_counter = None
-    tensor.value, tensor.needs = value, value is not None
+    tensor._alias = tensor._version_counter = None
+    tensor._value, tensor._needs = value, value is not None
     return tensor
 
 
@@ -673,7 +675,7 @@ def note_read(tensor: Tensor, verb: str) -> None:
         raise symbolic_read_error(tensor, verb)
     if (trace := MODE.get().trace) is not None:
         trace.read(tensor, verb)
-    elif tensor.needs:
+    elif tensor._needs:
         record_read(tensor, verb)
 
 
@@ -693,14 +695,14 @@ def unpickle(
     tensor.spec = spec if placement is not None else spec_of(tensor.array)
     tensor.__dict__.update(extra)
     if needs:
-        tensor.needs, tensor.value = True, leaf_value(tensor)
+        tensor._needs, tensor._value = True, leaf_value(tensor)
     return tensor
 
 
 def leaf_value(tensor: Tensor) -> Value:
     """The Value of a new leaf, with the hooks of the tensor."""
     source = Source(LEAF, tensor.spec, tensor)
-    source.hooks = tensor.hooks
+    source.hooks = tensor._hooks
     return Value(source, 0, tensor.spec)
 
 
@@ -727,7 +729,7 @@ def basic_index(index: Any) -> tuple | None:
         elif isinstance(i, Integral) and isinstance(i, HostScalar):
             parts.append(int(i))
         elif isinstance(i, Tensor) and not i.ndim and i.spec.dtype.rank == 1 and i.array is not None:
-            parts.append(int(i.read_array("index")))
+            parts.append(int(i._read_array("index")))
         else:
             return None
     return tuple(parts)

@@ -100,10 +100,10 @@ class Trace(Mode):
                 return run_global(self, op, inputs, attrs, call)
         elif dtype is not None:
             return run_in_dtype(self, op, inputs, attrs, dtype, specs)
-        needs = sum([1 << i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.needs]) & op.differentiable
+        needs = sum([1 << i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x._needs]) & op.differentiable
         paths = self.paths_of(op, inputs, attrs) if needs and op.decompose is not None else [needs] * len(specs)
         needs &= functools.reduce(operator.or_, paths)
-        values = [x.value if isinstance(x, Tensor) else x for x in inputs]
+        values = [x._value if isinstance(x, Tensor) else x for x in inputs]
         origin = self.origin
         where = origin.where if isinstance(origin, Node) else caller(4)  # a gradient belongs to the line of its forward
         node = Node(op, values, attrs, specs, needs if self.grad else 0, (), self.scope, where)
@@ -152,7 +152,7 @@ class Trace(Mode):
 
     def symbol_of(self, tensor: Tensor) -> Tensor:
         """A symbol for a concrete tensor that has none yet. The first one on a storage is the State's own symbol."""
-        alias = tensor.alias
+        alias = tensor._alias
         if alias is not None and alias.path:
             base = self.resolve(alias.base)
             with using(MODE.get().replace(grad=True)):
@@ -161,9 +161,9 @@ class Trace(Mode):
         if id(tensor) in self.views:
             return symbol
         twin = self.separate(symbol, alias is not None)
-        if tensor.needs:  # two leaves on one storage
-            leaf: Any = detach(symbol).value
-            twin.value, twin.needs = leaf, True
+        if tensor._needs:  # two leaves on one storage
+            leaf: Any = detach(symbol)._value
+            twin._value, twin._needs = leaf, True
             leaf.node.hooks = hooks_known(tensor)
             self.leaves[leaf] = twin
         return twin
@@ -176,14 +176,14 @@ class Trace(Mode):
         if key not in self.symbols:
             kind = CONSTANT if id(array) in self.created else STATE
             own, read = (array, read) if read is not None else self.state_buffer(array, tensor)
-            spec, name = (spec_of(array), "") if tensor is None else (tensor.spec, tensor.label)
+            spec, name = (spec_of(array), "") if tensor is None else (tensor.spec, tensor._label)
             source = Source(kind, spec, array=own, read=read, name=name)
             if array.size:
                 self.register_span(array, source)
             value = Value(source, 0, source.out_specs[0])
-            symbol = self.symbol(None, value.spec, value, tensor is not None and tensor.needs)
+            symbol = self.symbol(None, value.spec, value, tensor is not None and tensor._needs)
             if tensor is not None:
-                symbol.version_counter, symbol.label = version_counter_of(tensor), tensor.label
+                symbol._version_counter, symbol._label = version_counter_of(tensor), tensor._label
                 source.hooks = hooks_known(tensor)
                 self.keepalive.append(tensor)
                 self.views[id(tensor)] = tensor, symbol
@@ -231,7 +231,7 @@ class Trace(Mode):
 
     def written(self) -> dict[Source, Value]:
         """State or constant -> new Value, for those whose symbol was rebound."""
-        return {v.node: s.value for v, s in self.leaves.items() if v.node.op in (STATE, CONSTANT) and s.value != v}
+        return {v.node: s._value for v, s in self.leaves.items() if v.node.op in (STATE, CONSTANT) and s._value != v}
 
     def refuse_stale(self, reads: Sequence[tuple[Tensor, str, str]], written: dict[Source, Value]) -> None:
         """Raise TraceError if the program read elements that the graph writes: it runs once, so they would be stale."""
@@ -241,7 +241,7 @@ class Trace(Mode):
                     watch = MODE.get().watch
                     name = watch.name_of(source.array) if watch is not None else ""
                     raise stale_read_error(
-                        tensor, verb, name or tensor.label or source.name or "tensor", place, self.lines.get(value)
+                        tensor, verb, name or tensor._label or source.name or "tensor", place, self.lines.get(value)
                     )
 
     def tensors_read(self) -> list[Tensor]:
@@ -272,8 +272,8 @@ class Trace(Mode):
 
     def isolated(self, x: Tensor, i: int, leaf: Source) -> Tensor:
         """A copy of the symbol x as a leaf: its Value is already one. Its array may be strided."""
-        twin = self.symbol(None, x.spec, x.value, True)
-        twin.alias, twin.version_counter = x.alias, x.version_counter
+        twin = self.symbol(None, x.spec, x._value, True)
+        twin._alias, twin._version_counter = x._alias, x._version_counter
         return twin
 
     # ---- the interface to autograd and functionalize -------------------------------------------------------------
@@ -287,7 +287,7 @@ class Trace(Mode):
         value = self.current(value) if self.untracked or self.data_values else value
         if self.gathers_again and (gather := value.node).op is boxing and isinstance(gather.inputs[0].node, Source):
             part = gather.inputs[0]
-            value = MODE.get().run(boxing, (self.symbol(None, part.spec, part, False),), gather.attrs).value
+            value = MODE.get().run(boxing, (self.symbol(None, part.spec, part, False),), gather.attrs)._value
         return self.symbol(None, value.spec, value, bool(slot < 0 or node.needs >> slot & 1))
 
     def current(self, value: Value, data: bool = False) -> Value:
@@ -300,7 +300,7 @@ class Trace(Mode):
             value = writes[value]
         node = value.node
         if node.op.is_view and len(node.inputs) == 1 and (now := self.current(node.inputs[0], data)) != node.inputs[0]:
-            return self.run(node.op, (self.symbol(None, now.spec, now, False),), node.attrs).value
+            return self.run(node.op, (self.symbol(None, now.spec, now, False),), node.attrs)._value
         return value
 
     def revive(self, node: Node | None, entry: tuple) -> Tensor:
@@ -313,9 +313,9 @@ class Trace(Mode):
         """Record the node of a Function, which returns the results of `forward` and has the user's gradient."""
         positions = {id(out): i for i, out in enumerate(outs)}
         ctx.saved = tuple([(t, positions.get(id(t))) if isinstance(t, Tensor) else t for t in ctx.saved])
-        needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t.needs]) if self.grad else 0
+        needs = sum([1 << len(outs) + i for i, t in enumerate(tensors) if t._needs]) if self.grad else 0
         specs = tuple([out.spec for out in outs])
-        node = Node(op, [t.value for t in (*outs, *tensors)], {"ctx": ctx}, specs, needs, (), self.scope, caller(3))
+        node = Node(op, [t._value for t in (*outs, *tensors)], {"ctx": ctx}, specs, needs, (), self.scope, caller(3))
         node.origin, node.number = self.origin, len(self.graph.nodes)
         self.graph.nodes.append(node)
         if self.watch is not None:
@@ -331,23 +331,23 @@ class Trace(Mode):
     def separate(self, root: Tensor, by_no_grad: bool) -> Tensor:
         """A tensor that shares the storage of `root` but has a separate history."""
         twin = self.symbol(None, root.spec, None, False)
-        twin.version_counter = root.version_counter
+        twin._version_counter = root._version_counter
         self.make_separate(twin, root, None if by_no_grad else ())
-        twin.value = twin.alias.bound
+        twin._value = twin._alias.bound
         return twin
 
     def make_separate(self, result: Tensor, root: Tensor, path: tuple | None = ()) -> None:
         """Let `result` share the storage of `root`, with a separate history."""
-        storage = root.alias.base if root.alias is not None else root
-        result.alias = Alias(storage, path, storage.value)
+        storage = root._alias.base if root._alias is not None else root
+        result._alias = Alias(storage, path, storage._value)
 
     def refresh_separate(self, twin: Tensor) -> None:
         """Update a tensor with a separate history after writes to its storage; its gradients ignore the writes."""
-        storage = twin.alias.base
-        if storage.value is not twin.alias.bound:
-            if twin.alias.path is None and self.grad and storage.needs:
+        storage = twin._alias.base
+        if storage._value is not twin._alias.bound:
+            if twin._alias.path is None and self.grad and storage._needs:
                 refuse_outdated_view(twin)
-            twin.alias = twin.alias._replace(bound=storage.value)
+            twin._alias = twin._alias._replace(bound=storage._value)
             numbers = self.off_tape(storage)
             if is_untracked(twin):
                 numbers = self.as_data(self.run(detach, (numbers,), {}))
@@ -355,19 +355,19 @@ class Trace(Mode):
 
     def off_tape(self, tensor: Tensor) -> Tensor:
         """A tensor with the same Value, outside the tape."""
-        return self.symbol(None, tensor.spec, tensor.value, False)
+        return self.symbol(None, tensor.spec, tensor._value, False)
 
     def as_data(self, tensor: Tensor) -> Tensor:
         """Mark a detached tensor as the result of `.data`, and return it."""
-        self.data_values.add(tensor.value)
+        self.data_values.add(tensor._value)
         return tensor
 
     def set_derived_value(self, tensor: Tensor, fresh: Tensor) -> None:
         """Give a view its newly derived Value; a view that is itself a leaf stays one."""
-        if tensor.needs and not fresh.needs and self.leaves.get(tensor.value) is tensor:
+        if tensor._needs and not fresh._needs and self.leaves.get(tensor._value) is tensor:
             self.rebind(tensor, fresh, False)
         else:
-            if tensor.needs and not fresh.needs and tensor.alias.base.has_leaf_views:
+            if tensor._needs and not fresh._needs and tensor._alias.base._has_leaf_views:
                 fail(
                     TraceError,
                     "a view of a leaf that is itself a view is used after its storage was written: "
@@ -375,25 +375,25 @@ class Trace(Mode):
                     "x[0].clone().requires_grad_() has a storage of its own",
                     view=tensor,
                 )
-            before, tensor.value, tensor.needs = tensor.value, fresh.value, fresh.needs
-            if tensor.retains is not None:
+            before, tensor._value, tensor._needs = tensor._value, fresh._value, fresh._needs
+            if tensor._retains is not None:
                 move_retain_hook(tensor, before)
 
     def write(self, target, root, path, new) -> None:
         """Rebind the root and, if that has a separate history, the symbol of its storage."""
-        storage = root.alias.base if root.alias is not None else root
-        before = storage.value
+        storage = root._alias.base if root._alias is not None else root
+        before = storage._value
         if path:  # its cheapest row may have another distribution
             new = boxed_like(self.run(view_write, (root, new), {"path": path}), root.spec, current_context().rank)
         self.rebind(root, new if path else contiguous(new), self.grad)
         if storage is not root:
             self.rebind(storage, self.off_tape(root), False)
-            root.alias = root.alias._replace(bound=storage.value)
-        self.writes[before] = storage.value
+            root._alias = root._alias._replace(bound=storage._value)
+        self.writes[before] = storage._value
         if is_untracked(root):
-            self.untracked[before] = storage.value
-            if not root.needs:
-                root.value = self.as_data(self.run(detach, (self.off_tape(storage),), {})).value
+            self.untracked[before] = storage._value
+            if not root._needs:
+                root._value = self.as_data(self.run(detach, (self.off_tape(storage),), {}))._value
         else:
             self.forget_untracked(before)
 
@@ -409,27 +409,27 @@ class Trace(Mode):
 
     def rebind(self, root: Tensor, changed: Tensor, recorded: bool) -> None:
         """Give `root` the Value of `changed`. Only the rebinding of a State is an update of the graph."""
-        if root.value.node.op is INPUT:
+        if root._value.node.op is INPUT:
             warn(
                 "an input of a graph is written in place: the graph writes its own copy, "
                 "eager would change the caller's tensor",
                 "x = x.clone() first, which is the same in both",
                 input=root,
             )
-        if (recorded and changed.needs) or self.leaves.get(root.value) is not root:
-            if root.needs and not recorded:
+        if (recorded and changed._needs) or self.leaves.get(root._value) is not root:
+            if root._needs and not recorded:
                 changed = self.replace(grad=True).run(unrecorded, (changed, root), {})
-            before, root.value, root.needs = root.value, changed.value, changed.needs and (recorded or root.needs)
-            self.lines[root.value] = caller()
-            if root.retains is not None:
+            before, root._value, root._needs = root._value, changed._value, changed._needs and (recorded or root._needs)
+            self.lines[root._value] = caller()
+            if root._retains is not None:
                 move_retain_hook(root, before)
             return
         # a leaf needs a Value of its own, at which backward ends
-        if changed.value in self.leaves or changed.value.node.needs:
+        if changed._value in self.leaves or changed._value.node.needs:
             changed = clone(changed)
-        self.grad_keys[changed.value], self.lines[changed.value] = self.grad_key(root.value), caller()
-        root.value = changed.value
-        self.leaves[root.value] = root
+        self.grad_keys[changed._value], self.lines[changed._value] = self.grad_key(root._value), caller()
+        root._value = changed._value
+        self.leaves[root._value] = root
 
     def grad_key(self, value: Value) -> Value:
         return self.grad_keys.get(value, value)
@@ -442,7 +442,7 @@ class Trace(Mode):
 
     def updates(self) -> dict[Source, Value]:
         """State -> new Value, for rebound symbols and for buffers that were bound to another tensor."""
-        return {v.node: s.value for v, s in self.leaves.items() if v.node.op is STATE and s.value != v} | self.bound
+        return {v.node: s._value for v, s in self.leaves.items() if v.node.op is STATE and s._value != v} | self.bound
 
     # ---- buffers that are assigned -------------------------------------------------------------------------------
 
@@ -473,13 +473,13 @@ class Trace(Mode):
             if single := alone(old):
                 symbol = self.resolve(old)
                 source = next(v.node for v, s in self.leaves.items() if s is symbol and isinstance(v.node, Source))
-                if symbol.value.node is not source:
+                if symbol._value.node is not source:
                     what = f"the buffer {name!r} is written in place and then assigned in one build"
                     fail(TraceError, what, f"assign only: {name} = {name} + 1 instead of {name}.add_(1)", buffer=old)
             else:
                 source = Source(STATE, old.spec, array=empty(old.spec), name=name)
                 self.graph.states.append(source)
-            self.bound[source] = contiguous(self.resolve(new)).value
+            self.bound[source] = contiguous(self.resolve(new))._value
             states.append((buffers, name, source, single))
         return states
 
@@ -516,10 +516,10 @@ def trace(function: Callable, inputs: Sequence[Tensor]) -> tuple[Graph, Trace]:
         outputs = [mode.resolve(x) for x in (outputs if isinstance(outputs, list | tuple) else [outputs])]
         mode.update_buffers()
     for x in outputs:
-        if x.value is None:
+        if x._value is None:
             raise TraceError("an output was not made by this trace", values={"output": describe(x)})
     graph = mode.graph
-    graph.outputs, graph.updates = [x.value for x in outputs], mode.updates()
+    graph.outputs, graph.updates = [x._value for x in outputs], mode.updates()
     return graph.verify(), mode
 
 
@@ -543,12 +543,12 @@ def gradient_paths(op: Op, inputs: tuple, attrs: tuple) -> list[int]:
         symbols = [trace.symbol_of_input(x) if isinstance(x, Spec) else x for x in inputs]
         for i, x in enumerate(symbols):
             if isinstance(x, Tensor):
-                x.needs, reached[x.value] = x.spec.differentiable, 1 << i
+                x._needs, reached[x._value] = x.spec.differentiable, 1 << i
         outs = run_decomposition(op, symbols, dict(attrs))
     for node in trace.graph.nodes:
         sources = [reached.get(x, 0) for i, x in enumerate(node.inputs) if node.needs >> i & 1]
         reached.update(dict.fromkeys(outputs_of(node), functools.reduce(operator.or_, sources, 0)))
-    return [reached[x.value] if x.needs else 0 for x in outs]
+    return [reached[x._value] if x._needs else 0 for x in outs]
 
 
 Mode.infer_decomposed = infer_decomposed  # type: ignore[method-assign]  # a mode cannot import this module

@@ -280,7 +280,7 @@ class TensorCollector:
         if tensor.array is None:
             what = f"{name} is a symbolic tensor, which has no numbers to save"
             fail(GraphError, what, "a tensor made before build", tensor=tensor)
-        if tensor.alias is not None and tensor.alias.path and kind != "captured":
+        if tensor._alias is not None and tensor._alias.path and kind != "captured":
             what = f"{name} is a view of another tensor, and a saved {kind} has a storage of its own"
             fail(GraphError, what, f"{kind} = tensor.clone()", tensor=tensor)
         key = key_of(tensor.array)
@@ -333,7 +333,7 @@ class TensorCollector:
 
     def read_sources(self, nodes: list[Node], others: list[Value]) -> None:
         """Add the unnamed sources that the nodes read: constants, captured tensors, generators."""
-        generators = {id(entry[1].value.node): (g, entry[0]) for g, entry in self.trace.draws.items()}
+        generators = {id(entry[1]._value.node): (g, entry[0]) for g, entry in self.trace.draws.items()}
         known = {id(h.source) for h in self.tensors}
         tensors = {id(t.array): t for t in self.trace.keepalive if t.array is not None}
         read = [x.node for node in nodes for x in node.inputs if x.__class__ is Value]

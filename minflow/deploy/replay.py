@@ -248,7 +248,7 @@ def tensor_of(state: State) -> Any:
     tensor = Tensor(placed(state.array, state.spec.device), state.spec)
     if state.kind == "parameter":
         return Parameter(tensor, state.requires_grad)
-    tensor.label = state.name.rpartition(".")[2] if state.kind == "buffer" else ""
+    tensor._label = state.name.rpartition(".")[2] if state.kind == "buffer" else ""
     return tensor
 
 
@@ -273,9 +273,9 @@ class Replay:
         self.env: dict[int, Any] = {}
         self.draws: dict[int, Any] = {}
         for number, x in enumerate(inputs):
-            self.env[number] = x.value if self.traced else x
+            self.env[number] = x._value if self.traced else x
         # non-contiguous inputs of an exact graph, and views of them, keep their strides
-        self.strided = {x.value: stride_probe(x) for x in inputs if self.traced and x.alias is not None}
+        self.strided = {x._value: stride_probe(x) for x in inputs if self.traced and x._alias is not None}
         for number, (state, tensor) in enumerate(zip(document.states, graph._tensors), len(inputs)):
             self.add_state(number, state, tensor)
 
@@ -283,7 +283,7 @@ class Replay:
         if state.kind == "generator":
             draws = [self.mode.draw(tensor) for _ in range(state.draws)]
             if draws and self.traced:
-                self.env[number] = draws[0][0].value
+                self.env[number] = draws[0][0]._value
             self.draws[number] = iter(draws), {}
             return
         if state.kind == "constant":
@@ -294,7 +294,7 @@ class Replay:
                 if on_host(tensor.array):
                     tensor.array.flags.writeable = False  # as in the saved graph
                 self.mode.trace.created[id(tensor.array)] = tensor.array
-        self.env[number] = self.mode.trace.resolve(tensor).value if self.traced else tensor
+        self.env[number] = self.mode.trace.resolve(tensor)._value if self.traced else tensor
 
     # ---- the operations ----------------------------------------------------------------------------------------------
 
@@ -423,7 +423,7 @@ class Replay:
         document, tensors, watch = self.document, self.graph._tensors, self.mode.watch
         for number, value in document.updates:
             if self.traced:
-                self.mode.trace.resolve(tensors[number]).value = self.env[value]
+                self.mode.trace.resolve(tensors[number])._value = self.env[value]
             else:
                 with using(self.mode.replace(grad=False)):
                     write_into(tensors[number], self.env[value])

@@ -41,7 +41,7 @@ def card_from_failure(failure: Failure, raised: BaseException) -> CardRecord:
     error = failure.error
     ours = isinstance(error, MinflowError) and "what" in vars(error)  # a subclass may not have called our __init__
     scope = failure.scope or (failure.recorded_graph.title if failure.recorded_graph is not None else "")
-    data = [(name, x) for name, x in failure.inputs if not x.label]
+    data = [(name, x) for name, x in failure.inputs if not x._label]
     got = tuple((name, str(x.spec)) for name, x in (data or failure.inputs)[:MAX_INPUTS])
     if not failure.expected and ours and failure.module is not None and failure.node is None:
         failure.expected = expected_module_input(failure)
@@ -71,7 +71,7 @@ def card_from_failure(failure: Failure, raised: BaseException) -> CardRecord:
     try:
         named = {name for name, _ in values}  # parameters among the inputs are kept if the error names them
         if data or (ours and got and got[0] in error.values.items()):
-            keep = [not x.label or name_of(failure, x, name) in named for name, x in failure.inputs]
+            keep = [not x._label or name_of(failure, x, name) in named for name, x in failure.inputs]
             failure.inputs = list(compress(failure.inputs, keep))
         graph = failed_graph_record(failure, card)
         return replace(card, graph=graph and replace(graph, nodes=drop_repeated_names(separate_calls(graph.nodes))))
@@ -113,11 +113,11 @@ def split_named_values(error: MinflowError, failure: Failure, got: Pairs) -> tup
         named, _, rest = failure.expected.partition(" ")
         failure.expected = f"{named}  {rest}"
         got = tuple(pair for pair in (*got, *values.items()) if pair[0] == named)[:1] or got
-        failure.inputs = [(name, x) for name, x in failure.inputs if x.label or name == named] or failure.inputs
+        failure.inputs = [(name, x) for name, x in failure.inputs if x._label or name == named] or failure.inputs
         if failure.plan is not None and (name := input_of(failure.node)):
             got = tuple((f"{named}, the input {name}", values.pop(own)) for own, _ in got if own in values) or got
     elif failure.inputs and all(
-        x.label for _, x in failure.inputs
+        x._label for _, x in failure.inputs
     ):  # the inputs that are not parameters are not tensors
         parameters = {name_of(failure, x, name) for name, x in failure.inputs}
         got = tuple(pair for pair in values.items() if pair[0] not in parameters)[:MAX_INPUTS] or got
@@ -135,7 +135,7 @@ def input_of(node: Any) -> str:
 
 def expected_module_input(failure: Failure) -> str:
     """Inputs that the layer would accept, for a check of a module that fails before any op runs."""
-    frame_names = [name for name, x in failure.inputs if not x.label]
-    inputs = [x for _, x in failure.inputs if not x.label]
+    frame_names = [name for name, x in failure.inputs if not x._label]
+    inputs = [x for _, x in failure.inputs if not x._label]
     place = expected_of_layer(failure.module, inputs)
     return "" if place is None else f"{frame_names[place[0]]}  {place[1]}"

@@ -95,11 +95,11 @@ def record_from_trace(failure: Failure, recorded: RecordedGraph, failed: NodeRec
         return GraphRecord(drop_unused_sources(nodes), (), (), recorded.title)
     inputs, extra = [], []
     for k, (name, x) in enumerate(drawn_inputs(failure)):
-        source = x.value.node if x.array is None and x.value is not None else states.get(id(x.array))
+        source = x._value.node if x.array is None and x._value is not None else states.get(id(x.array))
         if source in ids:
-            inputs.append(Input(name, ids[source], x.value.index if x.array is None else 0, str(x.spec)))
+            inputs.append(Input(name, ids[source], x._value.index if x.array is None else 0, str(x.spec)))
         else:
-            kind, scope = ("state", failure.scope) if x.label else ("input", "")
+            kind, scope = ("state", failure.scope) if x._label else ("input", "")
             extra.append(NodeRecord(f"x{k}", kind, name_of(failure, x, name), (str(x.spec),), scope=scope))
             inputs.append(Input(name, f"x{k}"))
     failed = replace(failed, inputs=tuple(inputs))
@@ -111,7 +111,7 @@ def record_from_trace(failure: Failure, recorded: RecordedGraph, failed: NodeRec
 def record_from_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
     """Eager: the tape of the input tensors."""
     seen = drawn_inputs(failure)
-    roots = [x.value.node for _, x in seen if x.value is not None]
+    roots = [x._value.node for _, x in seen if x._value is not None]
     roots += [failure.node] if failure.node is not None else []
     order = walk(dict.fromkeys(roots))
     ids = {node: f"n{i}" for i, node in enumerate(order)}
@@ -127,8 +127,8 @@ def record_from_tape(failure: Failure, failed: NodeRecord) -> TapeRecord:
             nodes.append(op_record(node, ids))
     inputs = []
     for k, (name, x) in enumerate(seen):
-        if x.value is not None and x.value.node in ids:
-            inputs.append(Input(name, ids[x.value.node], x.value.index, str(x.spec)))
+        if x._value is not None and x._value.node in ids:
+            inputs.append(Input(name, ids[x._value.node], x._value.index, str(x.spec)))
         else:
             nodes.append(NodeRecord(f"x{k}", "input", name_of(failure, x, name), (str(x.spec),)))
             inputs.append(Input(name, f"x{k}"))
@@ -148,7 +148,7 @@ def drawn_inputs(failure: Failure) -> list[tuple[str, Tensor]]:
     known = {id(x) for _, x in failure.inputs}
     near = [("", x) for x in failure.visible_tensors if id(x) not in known]
     pairs = [*failure.inputs, *near]
-    nodes = walk(dict.fromkeys(x.value.node for _, x in pairs if x.value is not None))
+    nodes = walk(dict.fromkeys(x._value.node for _, x in pairs if x._value is not None))
     read_by = {v.node for node in nodes for v in node.inputs if v.__class__ is Value}
-    ends = [(name, x) for name, x in pairs if x.value is None or x.value.node not in read_by]
+    ends = [(name, x) for name, x in pairs if x._value is None or x._value.node not in read_by]
     return ends or pairs

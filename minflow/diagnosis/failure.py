@@ -199,6 +199,6 @@ def tensors_in(named: Mapping[str, Any]) -> list[tuple[str, Tensor]]:
 
 def name_of(failure: Failure, x: Any, otherwise: str) -> str:
     """ "fc1.weight" for a parameter of the failed module, else `otherwise`."""
-    label = getattr(x, "label", "")
+    label = getattr(x, "_label", "")
     module = failure.scope.rpartition(".")[2]
     return (f"{module}.{label}" if module else label) if label else otherwise

@@ -125,7 +125,7 @@ def expected_of_op(op: Op, inputs: Sequence[Any], attrs: Any) -> tuple[int, Spec
         return None
     specs = [x.spec if isinstance(x, Tensor) else x for x in inputs]
     tensors = [i for i, x in enumerate(inputs) if isinstance(x, Tensor)]
-    free = [i for i in tensors if not inputs[i].label] or tensors
+    free = [i for i in tensors if not inputs[i]._label] or tensors
     sizes = [n for i in reversed(tensors) for n in specs[i].shape]
     if op_fits(op, attrs)(specs):
         return None  # the values are wrong, not the shapes

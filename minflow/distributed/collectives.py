@@ -280,7 +280,7 @@ def elements(by: str, name: str, tensor: Any) -> HostArray:
     if tensor.is_global:
         hint = f"{name}.to_global(sbp=...) moves its elements between the ranks; or {name}.to_local()"
         fail(SbpError, f"{by}: {name} is a global tensor", hint, **{name: tensor})
-    return host_array(tensor.detach().read_array(by))
+    return host_array(tensor.detach()._read_array(by))
 
 
 def put(tensor: Tensor, array: HostArray) -> None:

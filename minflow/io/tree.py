@@ -325,7 +325,7 @@ class Reader:
         if options.get("requires_grad") and not x.spec.differentiable:
             raise MalformedStructure("a floating tensor that requires grad", array.dtype)
         if name in self.first_tensors:
-            x.version_counter = version_counter_of(self.first_tensors[name])
+            x._version_counter = version_counter_of(self.first_tensors[name])
         if options.get("parameter"):
             x = Parameter(x, requires_grad=bool(options.get("requires_grad")))
         elif options.get("requires_grad"):

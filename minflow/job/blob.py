@@ -41,8 +41,8 @@ def restore_masks(index: Any) -> Any:
     """Convert int8 results of comparisons in an index back to bool masks; as int8 they would be read as positions."""
     if isinstance(index, tuple):
         return tuple([restore_masks(x) for x in index])
-    masks = isinstance(index, Blob) and index.spec.dtype is int8 and index.value is not None
-    node = index.value.node if masks else None
+    masks = isinstance(index, Blob) and index.spec.dtype is int8 and index._value is not None
+    node = index._value.node if masks else None
     if isinstance(node, Node) and node.op is cast and node.inputs[0].spec.dtype is bool_:
         return Blob(None, node.inputs[0].spec, node.inputs[0], False)
     return index
@@ -72,14 +72,14 @@ class Blob(Tensor):
     @property
     def op_name(self) -> str:
         """Name of the op that computes this Blob, such as "dense1-relu"; for an argument or variable, its own name."""
-        assert self.value is not None
-        node = self.value.node
+        assert self._value is not None
+        node = self._value.node
         if isinstance(node, Source):
             return node.name or "variable"
         return f"{node.scope}-{node.op}" if node.scope else f"{node.op}-{node.number}"
 
-    unique_name = property(lambda self: f"{self.op_name}/out_{self.value.index}")
-    logical_blob_name = property(lambda self: f"{self.op_name}/out_{self.value.index}")
+    unique_name = property(lambda self: f"{self.op_name}/out_{self._value.index}")
+    logical_blob_name = property(lambda self: f"{self.op_name}/out_{self._value.index}")
 
     def with_distribute(self, distribute: Any) -> Blob:
         """The Blob with another distribution over its ranks."""
@@ -153,7 +153,7 @@ for sign in "add sub mul truediv floordiv mod pow".split():
 
 def bounded(x: Any, length: Any, axis: int = 0) -> Blob:
     """The Blob, of whose axis a step returns the first `length` elements."""
-    blob = Blob(None, x.spec, x.value, x.needs)
+    blob = Blob(None, x.spec, x._value, x._needs)
     blob.bound = length, axis
     return blob
 

@@ -68,7 +68,7 @@ class JobTrace(Trace):
 
     def symbol_of(self, tensor: Any) -> Any:
         """Refuse a field of a NumPy record array: its storage is not an array, so a step cannot have a copy of it."""
-        path = tensor.alias.path or () if tensor.alias is not None else ()
+        path = tensor._alias.path or () if tensor._alias is not None else ()
         if any(stride % tensor.itemsize for op, attrs in path if op is strided_look for stride in attrs["strides"]):
             what = f"job {current().job.name} captures a field of a NumPy record array"
             hint = "flow.tensor(array) copies it; or give it to the job as an argument"
@@ -86,7 +86,7 @@ class JobTrace(Trace):
     def resolve(self, tensor: Any) -> Any:
         """Refuse a Blob of another build: its value is not computed in this trace."""
         owned: Any = super().resolve(tensor)
-        if tensor.array is None and not self.has(owned.value.node):
+        if tensor.array is None and not self.has(owned._value.node):
             what = f"a Blob of another build is used while job {current().job.name} is built"
             hint = "return it from its own job, and hand its array to this one; jobs share variables by name"
             values = {"blob": tensor.described() if isinstance(tensor, Blob) else describe(tensor)}
@@ -254,7 +254,7 @@ class JobBuild:
         if trainable and dtype.floating:
             variable.trainable = True
             self.used.setdefault(name, (variable, symbol))
-        elif symbol.needs:
+        elif symbol._needs:
             symbol = symbol.detach()
         return distributed(symbol, distribute)
 
@@ -295,8 +295,8 @@ class JobBuild:
 
     def is_state(self, blob: Tensor) -> bool:
         """True if `blob` is the trace's symbol for a variable, or a view of one."""
-        while blob.alias is not None:
-            blob = blob.alias.base
+        while blob._alias is not None:
+            blob = blob._alias.base
         return any(blob is symbol for value, symbol in self.trace.leaves.items() if isinstance(value.node, Source))
 
     def slot(self, variable: Variable, suffix: str, value: float = 0.0, shape: Any = None) -> Tensor:
@@ -328,7 +328,7 @@ class JobBuild:
         if function not in self.numbers:
             steps, name = self.session.steps, self.job.name
             number = self.numbers[function] = self.current_trace().scalar(lambda: float(function(steps.get(name, 0))))
-            number.value.node.name = label
+            number._value.node.name = label
         return self.numbers[function]
 
     def write(self, target: Tensor, new: Tensor) -> None:
@@ -461,7 +461,7 @@ class JobBuild:
 
         def add(blobs: list[Tensor]) -> list[int]:
             with using(mode):
-                outputs.extend(mode.resolve(whole(blob)).value for blob in blobs)
+                outputs.extend(mode.resolve(whole(blob))._value for blob in blobs)
             return list(range(len(outputs) - len(blobs), len(outputs)))
 
         self.positions = [add(list(column)) for column in zip(*self.outputs)]
@@ -486,7 +486,7 @@ class JobBuild:
         self.refuse_foreign_writes(ir)
         self.refuse_foreign_hooks()
         for generator, entry in self.trace.draws.items():
-            entry[1].value.node.name = "generator"
+            entry[1]._value.node.name = "generator"
         return Part("step", ir, self.trace, len(outputs), {})
 
     def train(self, mode: Any) -> list[list[Tensor]]:
@@ -507,7 +507,7 @@ class JobBuild:
             if scale is not None:
                 seeds = [seed * scale for seed in seeds]
             seeds = [like_gradient(seed, loss.spec) for seed, loss in zip(seeds, self.losses)]
-            needing = [loss for loss in self.losses if loss.needs]
+            needing = [loss for loss in self.losses if loss._needs]
             gradients = (
                 grad(self.losses, [symbol for _, symbol in used] + watched, seeds, allow_unused=True)
                 if needing and used
@@ -614,5 +614,5 @@ def handler_argument(arrays: list[HostArray], kind: Any) -> Any:
 def recorded_graph(own: Mapping[str, Any]) -> RecordedGraph:
     """The graph recorded before the build failed, for the error card."""
     build = own["self"]
-    names = {symbol.value.node: name for name, (_, symbol) in build.used.items() if symbol.value is not None}
+    names = {symbol._value.node: name for name, (_, symbol) in build.used.items() if symbol._value is not None}
     return RecordedGraph(f"job {build.job.name}", build.trace.graph, lambda source: names.get(source) or source.name)

@@ -46,7 +46,7 @@ class CompiledJob(Compiled):
         variables = (*build.session.variables.values(), *build.session.slots.values())
         own = {id(variable.tensor) for variable in variables}
         tensors = [t for t in self.trace.keepalive if id(t) not in own]
-        self.captured = [(t, t.array, t.label or "captured") for t in tensors]
+        self.captured = [(t, t.array, t._label or "captured") for t in tensors]
         self.reads = frozenset([external_users_of(t) for t in tensors if not external_users_of(t).lent])
         for outside in self.reads:
             outside.order = build.session.order

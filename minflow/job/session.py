@@ -68,8 +68,8 @@ class Variable:
         """`set` for a caller that holds the plan lock."""
         spec = self.tensor.spec
         self.tensor.array[...] = placed(array if spec.placement is None else local_part(array, spec), spec.device)
-        if self.tensor.version_counter is not None:
-            self.tensor.version_counter.version += 1
+        if self.tensor._version_counter is not None:
+            self.tensor._version_counter.version += 1
 
     def __repr__(self) -> str:
         return clean(f"Variable({self.name!r}, shape={self.shape}, dtype=minflow.{self.dtype.name})")
@@ -193,7 +193,7 @@ class Session:
         spec, array = Spec(shape, dtype, device, ranks, sbp), host_array(array, dtype.np).reshape(shape)
         array = on_device(array if ranks is None else local_part(array, spec), device)
         tensor = Tensor(array, spec_of(array) if ranks is None else spec)
-        tensor.label = name
+        tensor._label = name
         if dtype.floating and not slot:
             tensor.requires_grad_()
         variable = Variable(name, tensor, trainable, regularizer)

@@ -45,7 +45,7 @@ class BufferLink:
     def rebound(self) -> bool:
         """True if the buffer was bound to another tensor of the same spec since the last call."""
         tensor = self.buffers.get(self.name)
-        if tensor is None or tensor.spec is not self.source.out_specs[0] or tensor.alias is not None:
+        if tensor is None or tensor.spec is not self.source.out_specs[0] or tensor._alias is not None:
             return False
         return tensor.array is not self.source.array
 
@@ -75,7 +75,7 @@ def link_assigned(graph: Any, trace: Trace, nonmembers: list) -> None:
         owner, named = owner_of(old.array), [tensor for tensor, _ in graph.named_tensors(nonmembers)]
         others = [tensor for tensor in (*named, *[t for t, _ in trace.views.values()]) if tensor is not old]
         twice = sum([tensor is old for tensor in named]) > 1 or graph.outside_name(old)
-        return old.alias is None and not twice and all([owner_of(tensor.array) is not owner for tensor in others])
+        return old._alias is None and not twice and all([owner_of(tensor.array) is not owner for tensor in others])
 
     refuse_shared(graph, trace, nonmembers)
     for buffers, name, source, single in trace.update_buffers(unshared):
@@ -110,7 +110,7 @@ def refuse_shared(graph: Any, trace: Trace, nonmembers: list) -> None:
     for (buffers, name, _), symbol in zip(changed.values(), symbols):
         for place, other in stay:
             if other is symbol or other is buffers[name] or share_storage(symbol, other):
-                place = place or graph.outside_name(other) or other.label or "a captured tensor"
+                place = place or graph.outside_name(other) or other._label or "a captured tensor"
                 what = f"the buffer {name!r} is assigned a tensor that shares its memory with {place}"
                 fail(TraceError, what, f"assign a copy: self.{name} = x.clone()", buffer=symbol, shared=other)
         stay.append((name, symbol))
@@ -122,14 +122,14 @@ def own_storages(modules: Iterable[tuple[str, Any]]) -> None:
     """
     for _, module in modules:
         for tensor in module._buffers.values():
-            alias = None if tensor is None else tensor.alias
-            if alias is None or not alias.path or tensor.needs or tensor.copied is not None:
+            alias = None if tensor is None else tensor._alias
+            if alias is None or not alias.path or tensor._needs or tensor._copied is not None:
                 continue
             # one reference in the alias, one as the argument of getrefcount
-            if alias.base.alias is None and sys.getrefcount(alias.base) <= 2:
+            if alias.base._alias is None and sys.getrefcount(alias.base) <= 2:
                 array = tensor.array
                 tensor.array = array if array.flags.c_contiguous else backend_of_array(array).copy(array)
-                tensor.alias = None
+                tensor._alias = None
 
 
 def buffer_links(modules: Iterable[tuple[str, Any]], states: Iterable[Source]) -> list[BufferLink]:

@@ -43,7 +43,7 @@ def write(writes: Writes) -> None:
     First waits for steps of jobs that read a tensor that one of the calls writes (its `target`).
     """
     for call in writes:
-        before_write(getattr(getattr(call, "target", None), "version_counter", None))
+        before_write(getattr(getattr(call, "target", None), "_version_counter", None))
     with current_context().plan_lock, uninterrupted():
         for call in writes:
             call()

@@ -143,7 +143,7 @@ def check_eval(model: Any, args: tuple) -> None:
         or not isinstance(args[0], Tensor)
     ):
         return
-    if not any(p.has_optimizer for p in model.parameters()):
+    if not any(p._has_optimizer for p in model.parameters()):
         return  # it is not being trained
     array = args[0].array
     last = last_no_grad_call()

@@ -241,7 +241,7 @@ class Module(Display):
         self.__dict__.update(state)
         for name, parameter in self._parameters.items():
             if parameter is not None:
-                parameter.label = name
+                parameter._label = name
         bump_mutations()
 
     def __dir__(self) -> list[str]:
@@ -307,7 +307,7 @@ class Module(Display):
             bump_mutations()
         self._parameters[name] = param
         if param is not None:
-            param.label = name
+            param._label = name
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but not trained, such as a running mean. persistent: True if in state_dict."""

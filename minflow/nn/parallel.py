@@ -145,7 +145,7 @@ class Reducer:
 
     def broadcast(self, tensor: Any) -> None:
         """Overwrite a tensor with that of rank 0."""
-        array = host_array(tensor.detach().read_array("broadcast"))
+        array = host_array(tensor.detach()._read_array("broadcast"))
         self.among.broadcast(array, 0)
         if self.among.rank:
             put(tensor, array)

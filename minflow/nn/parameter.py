@@ -29,14 +29,14 @@ class Parameter(Tensor):
             hint = "nn.Parameter(values), and in forward flow.sparse_coo_tensor(indices, self.values, size)"
             fail(GradError, what, hint, data=data)
         super().__init__(source.array, source.spec)
-        self.version_counter = version_counter_of(source)
+        self._version_counter = version_counter_of(source)
         if requires_grad:
             self.requires_grad_()
 
     def __deepcopy__(self, memo: dict) -> Self:
         """Copy the parameter without its `.grad`, as in PyTorch; copies of other tensors keep theirs."""
         twin = super().__deepcopy__(memo)
-        twin.gradient = None
+        twin._gradient = None
         return twin
 
 
@@ -49,7 +49,7 @@ class Buffer(Tensor):
     def __init__(self, data: Any = (), *, persistent: bool = True):
         source = as_tensor(data).detach()
         super().__init__(source.array, source.spec)
-        self.version_counter = version_counter_of(source)
+        self._version_counter = version_counter_of(source)
         self.persistent = persistent
 
 
@@ -93,7 +93,7 @@ class UninitializedBuffer(Uninitialized):
     def __init__(self, requires_grad: bool = False, device: Device | str | None = None, dtype: DType | None = None):
         source = empty(0, device=device, dtype=dtype)
         super().__init__(source.array, source.spec)
-        self.version_counter = version_counter_of(source)
+        self._version_counter = version_counter_of(source)
 
     def to(self, *args: Any, **kwargs: Any) -> UninitializedBuffer:
         new = super().to(*args, **kwargs)

@@ -362,9 +362,9 @@ class Optimizer:
                 together: dict[Device, list] = {}  # (targets, inputs) of the rule
                 names, lr = self._state_names(group), mode.scalar(lambda group=group: rate_of(self, group))
                 for p, g in with_gradient:
-                    if g.accumulated_after_step:
+                    if g._accumulated_after_step:
                         self._warn_mixed(p)
-                    g.used_by_step = True
+                    g._used_by_step = True
                     if looked and g.spec.device is not cpu:
                         if not self._steps_taken & 3:
                             elsewhere.setdefault(g.spec.device, []).append((p, g))
@@ -444,11 +444,11 @@ class Optimizer:
                     g = p.grad
                     if g is None:
                         continue
-                    if set_to_none or g.value is not None:  # a gradient on the tape is not overwritten
+                    if set_to_none or g._value is not None:  # a gradient on the tape is not overwritten
                         p.grad = None if set_to_none else g.new_zeros(g.shape)
                     else:
                         g.zero_()
-                        g.used_by_step = g.accumulated_after_step = False
+                        g._used_by_step = g._accumulated_after_step = False
 
     def clip_grad(self, error_if_nonfinite: bool = False) -> None:
         """Clip the total norm of the gradients of each group that has `clip_grad_max_norm`."""
@@ -554,7 +554,7 @@ class Optimizer:
         self._check_group(group)
         self.param_groups.append(group)
         for p in params:
-            p.has_optimizer = True
+            p._has_optimizer = True
         bump_mutations()
 
     # ---- saving and loading --------------------------------------------------------------------------------------

@@ -60,7 +60,7 @@ def checkpoint(
 def used_parameters(outs: tuple, own: set[int]) -> list[Tensor]:
     """Return the leaves that require a gradient and are not inputs: the parameters that the function used."""
     mode, found = MODE.get(), {}
-    for node in toposort([out.value.node for out in outs if out.requires_grad]):
+    for node in toposort([out._value.node for out in outs if out.requires_grad]):
         for i, value in enumerate(node.inputs):
             if value.__class__ is Value and node.needs >> i & 1 and not value.node.needs:
                 leaf = mode.leaf(value)

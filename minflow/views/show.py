@@ -184,12 +184,12 @@ def picture(
     if numbers + images + memory:
         return View(tensor_view_record(x, numbers, images, memory, tensors, labels))
     elements = None
-    if not values and getattr(x, "array", None) is not None and hasattr(x, "value"):
-        if x.value is None:
+    if not values and getattr(x, "array", None) is not None and hasattr(x, "_value"):
+        if x._value is None:
             return View(replace(tensor_record(x), about="no tape: none of its inputs requires a gradient"))
         if x.spec.size > 1:
             elements = tensor_record(x)
-            if not x.value.node.inputs:
+            if not x._value.node.inputs:
                 return View(elements)
     record = record_of(x, values=values, names=names_in(tensors), tensors=tensors, opening=opening)
     if record is None:

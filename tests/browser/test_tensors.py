@@ -24,7 +24,7 @@ flow.show(flow.tensor(digit_arrays(True, 8)[0][:24]), images=True)
 """
 TAPE = """
 w = nn.Parameter(flow.randn(64, 10))
-w.label = "<script>alert(1)</script>"
+w._label = "<script>alert(1)</script>"
 h = (flow.randn(32, 64) @ w).tanh()
 h.retain_grad()
 loss = (h * h).mean()

@@ -97,15 +97,15 @@ def test_gradients_have_the_spec_of_their_tensor():
 def test_only_declared_tensors_are_saved():
     x, w = param(1, 2), flow.tensor([3.0, 4.0])
     y = x * w
-    assert [s[0] is w.array for s in y.value.node.saved] == [True]
+    assert [s[0] is w.array for s in y._value.node.saved] == [True]
     x.data.mul_(5.0)  # the old values of x are not needed
     y.sum().backward()
-    assert x.grad.tolist() == [3, 4] and not (x + w).value.node.saved
+    assert x.grad.tolist() == [3, 4] and not (x + w)._value.node.saved
 
 
 def test_unneeded_input_gradient_is_not_computed():
     images, w = flow.ones(4, 3), flow.ones(3, 2, requires_grad=True)
-    node = (images @ w).value.node
+    node = (images @ w)._value.node
     assert node.needs == 0b10 and [s[0] is images.array for s in node.saved] == [True]
 
 
@@ -114,8 +114,8 @@ def test_tape_is_freed_without_the_cyclic_collector():
     try:
         x = param(1, 2)
         y = (x.exp() * x)[0]
-        base, tape, leaf = weakref.ref(y.alias.base), weakref.ref(y.value.node), weakref.ref(x)
-        array = weakref.ref(y.alias.base.array)
+        base, tape, leaf = weakref.ref(y._alias.base), weakref.ref(y._value.node), weakref.ref(x)
+        array = weakref.ref(y._alias.base.array)
         y.backward()
         del y
         assert base() is None and tape() is None and array() is None
@@ -184,7 +184,7 @@ def test_detect_anomaly_names_op_and_line():
 def test_node_records_the_users_line():
     y = param(1) * 2.0
     line = test_node_records_the_users_line.__code__.co_firstlineno + 1
-    assert where_text(y.value.node.where) == f"test_autograd.py:{line}"
+    assert where_text(y._value.node.where) == f"test_autograd.py:{line}"
     assert y.grad_fn.where.endswith(str(line)) and repr(y.grad_fn) == "<MulBackward>"
 
 
@@ -216,7 +216,7 @@ def test_custom_function_is_freed_without_the_collector():
     try:
         x = param(1, 2)
         y = Cube.apply(x, 1.0)
-        node = weakref.ref(y.value.node)
+        node = weakref.ref(y._value.node)
         y.sum().backward()
         del y
         assert node() is None

@@ -29,9 +29,9 @@ def call(op, arrays, attrs, wanted):
     for k in wanted:
         inputs[k] = inputs[k].detach().requires_grad_()
     outs = many(apply(op, *inputs, **attrs))
-    node = next((out.value.node for out in outs if out.needs), None)
+    node = next((out._value.node for out in outs if out._needs), None)
     inner = inner_nodes(node) if node is not None and node.saved.__class__ is InnerTape else []
-    counters = {id(x.version_counter): i for i, x in enumerate(inputs) if isinstance(x, flow.Tensor)}
+    counters = {id(x._version_counter): i for i, x in enumerate(inputs) if isinstance(x, flow.Tensor)}
 
     def source(x):
         return (inner.index(x.node) if x.node in inner else "input", x.index, x.spec) if isinstance(x, Value) else x
@@ -39,7 +39,7 @@ def call(op, arrays, attrs, wanted):
     def saved(entry):
         return entry and (entry[0].tobytes(), entry[0].strides, counters.get(id(entry[1])))
 
-    results = [(out.array.tobytes(), out.array.strides, out.spec, out.needs, out.alias is None) for out in outs]
+    results = [(out.array.tobytes(), out.array.strides, out.spec, out._needs, out._alias is None) for out in outs]
     return results, [
         (n.op, [*map(source, n.inputs)], n.attrs, n.out_specs, n.needs, n.scope, n.where, [*map(saved, n.saved or ())])
         for n in inner
@@ -111,4 +111,4 @@ def test_second_derivative_and_open_picture_of_a_replayed_op():
         (first,) = flow.autograd.grad(loss, x, create_graph=True)
         (second,) = flow.autograd.grad(first.sum(), x)
         assert second.tolist() == [2.0, 2.0]
-    assert "square" in str([node.op for node in inner_nodes(F.mse_loss(x, flow.zeros(2), reduction="sum").value.node)])
+    assert "square" in str([node.op for node in inner_nodes(F.mse_loss(x, flow.zeros(2), reduction="sum")._value.node)])

@@ -242,7 +242,7 @@ def test_a_write_in_place_stays_on_the_device_of_the_target(symbols):
     assert x.add_(s) is x and x.device is cuda
     refused(lambda: x.add_(y), "a is on cuda:0, and b is on cpu:0")
     x.fill_(2.0)
-    assert x.device is x.value.spec.device is cuda
+    assert x.device is x._value.spec.device is cuda
     refused(lambda: s.add_(x.sum()), "add_: the result is on cuda:0, the tensor written is on cpu:0")
     for copy_to_device in (lambda: x.copy_(y), lambda: x[0].copy_(s)):  # copies between devices, as in PyTorch
         refused(copy_to_device, "there is no device cuda:0 here")
@@ -266,9 +266,9 @@ def test_gradients_stay_on_the_device(op):
         mode = Trace()
         with using(mode), contextlib.suppress(*refusals):
             inputs = [symbol_or_number(mode, op, name, s) for name, s in zip(input_names(op, specs), specs)]
-            leaves = [x for x in inputs if isinstance(x, flow.Tensor) and x.needs]
+            leaves = [x for x in inputs if isinstance(x, flow.Tensor) and x._needs]
             results = apply(op, *inputs, **attrs)
-            outputs = [t for t in (results if op.many else [results]) if t.needs]
+            outputs = [t for t in (results if op.many else [results]) if t._needs]
             if outputs:
                 seeds = [t.detach() * 2 for t in outputs]
                 gradients = grad(outputs, leaves, seeds, allow_unused=True)

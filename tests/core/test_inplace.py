@@ -262,12 +262,12 @@ def test_writes_are_counted_also_through_data():
     """A comparison of a copy with its storage counts all writes; a tape uses the version."""
     x = flow.ones(3)
     row = x[1:]
-    version, before = x.version_counter.version, writes_of(x)
+    version, before = x._version_counter.version, writes_of(x)
     row.data.mul_(2.0)
     x.data.data.zero_()
-    assert x.version_counter.version == version and writes_of(x) == writes_of(row) == writes_of(x.data) == before + 2
+    assert x._version_counter.version == version and writes_of(x) == writes_of(row) == writes_of(x.data) == before + 2
     row.detach().add_(1.0)
-    assert x.version_counter.version == version + 1 and writes_of(x) == before + 3
+    assert x._version_counter.version == version + 1 and writes_of(x) == before + 3
 
 
 def softmax_by_hand(x):

@@ -52,7 +52,7 @@ def test_topological_order_of_a_diamond():
     a = x * 2
     left, right = a + 1, a * 3
     out = left * right
-    order = toposort([out.value.node])
+    order = toposort([out._value.node])
     place = {node: i for i, node in enumerate(order)}
     assert len(order) == len(place) == 5
     for node in order:
@@ -69,7 +69,7 @@ def test_source_location_text():
     x = flow.tensor(1.0, requires_grad=True)
     y = x * 2
     line = sys._getframe().f_lineno - 1
-    assert where_text(y.value.node.where) == f"test_ir.py:{line}"
+    assert where_text(y._value.node.where) == f"test_ir.py:{line}"
     assert y.grad_fn.where == f"test_ir.py:{line}"
     assert where_text(None) == "?"
 

@@ -265,7 +265,7 @@ def replayed(op, arrays, attrs):
     for found, expected in ((recorded, by_rules), (by_replay, gradients(op, other, attrs, wanted)[1])):
         for g, want in zip(found, expected):
             assert g.spec is want.spec and g.array.tobytes() == want.array.tobytes()
-            assert g.array.strides == want.array.strides and (g.alias is None) == (want.alias is None)
+            assert g.array.strides == want.array.strides and (g._alias is None) == (want._alias is None)
 
 
 def second_order(op, arrays, attrs):
@@ -279,7 +279,7 @@ def second_order(op, arrays, attrs):
         return float(sum([(g.array * probes[k]).sum() for k, g in zip(wanted, grads)]))
 
     leaves, grads = gradients(op, arrays, attrs, wanted, create_graph=True)
-    moving = [(g, k) for k, g in zip(wanted, grads) if g.needs]
+    moving = [(g, k) for k, g in zip(wanted, grads) if g._needs]
     got = 0.0
     if moving:
         seconds = grad([g for g, _ in moving], leaves, [from_numpy(probes[k]) for _, k in moving], allow_unused=True)

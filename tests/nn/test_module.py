@@ -218,14 +218,14 @@ def test_recorded_nodes_have_scopes():
             self.scopes = []
             for layer in (self.layers[0][0], self.layers[1], self.named["out"]):
                 x = layer(x)
-                self.scopes.append(x.value.node.scope)
+                self.scopes.append(x._value.node.scope)
             return x
 
     net = Deep()
     net(flow.ones(1, 2))
     assert net.scopes == ["Deep.layers.0.0", "Deep.layers.1", "Deep.named.out"]
     lone = nn.Linear(2, 2)(flow.ones(1, 2))
-    assert lone.value.node.scope == "Linear"
+    assert lone._value.node.scope == "Linear"
 
 
 def test_source_location_is_the_line_of_the_call():
@@ -234,10 +234,10 @@ def test_source_location_is_the_line_of_the_call():
     net = Net()
     out = net(flow.ones(1, 3))
     line = Net.forward.__code__.co_firstlineno + 1  # the innermost line outside minflow: where Net calls its Sequential
-    assert where_text(out.value.node.where).endswith(f"test_module.py:{line}")
+    assert where_text(out._value.node.where).endswith(f"test_module.py:{line}")
     out = nn.Sequential(nn.ReLU())(out)
     line = sys._getframe().f_lineno - 1
-    assert where_text(out.value.node.where).endswith(f"test_module.py:{line}")
+    assert where_text(out._value.node.where).endswith(f"test_module.py:{line}")
 
 
 def test_repr():
@@ -337,7 +337,7 @@ def test_call_leaves_no_reference_cycles():
         out = net(x)
         loss = out.sum()
         loss.backward()
-        refs = [weakref.ref(out.value.node), weakref.ref(x)]
+        refs = [weakref.ref(out._value.node), weakref.ref(x)]
         del out, loss, x
         assert all(ref() is None for ref in refs)
     finally:

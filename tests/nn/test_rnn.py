@@ -34,7 +34,7 @@ def test_layer_matches_its_cell(kind):
 def test_layer_is_one_node(kind):
     """A picture of the tape shows one operation for all fifty steps."""
     y, _ = getattr(nn, kind)(3, 4)(flow.rand(50, 2, 3))
-    assert y.value.node.op.name == kind.lower() and y.shape == (50, 2, 4)
+    assert y._value.node.op.name == kind.lower() and y.shape == (50, 2, 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -103,7 +103,7 @@ def test_a_tape_opens_into_the_tape_of_the_decomposition(op, kernels_of_numpy):
                         if not out.requires_grad:
                             continue
                         view = picture(out, open=True, boxes=1000)
-                        node = out.value.node
+                        node = out._value.node
                         if node.op is op and node.saved.__class__ is InnerTape and len(node.out_specs) == 1:
                             expected = Counter(str(inner.op) for inner in all_inner(node))
                             assert Counter(n.label for n in reached(view.record) if n.needs) == expected

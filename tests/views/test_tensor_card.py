@@ -167,7 +167,7 @@ def test_values_of_small_slices_are_written():
 ])  # fmt: skip
 def test_texts_have_a_background_and_values_are_readable(make):
     x = make()
-    x.label = "卷积层" * 40
+    x._label = "卷积层" * 40
     plates = texts_without_background(picture(x, numbers=True).svg)
     assert not [words for words in plates if not re.fullmatch(r"[-+.e\d]+|True|inf|nan", words)]
     for diverging in (False, True):

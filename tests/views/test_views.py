@@ -53,7 +53,7 @@ def test_shared_node_is_printed_once_and_referenced():
 
 def test_graph_as_text_and_dot(golden):
     w = nn.Parameter(flow.ones(3, 2))
-    w.label = "w"
+    w._label = "w"
 
     def program(x):
         loss = (x @ w).relu().sum()

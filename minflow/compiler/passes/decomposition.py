@@ -150,7 +150,7 @@ def trace_decomposition(op: Op, inputs: Sequence[tuple[Any, Sequence]], attrs: M
     with using(trace):
         symbols = [apply_path(trace.symbol_of_input(x), path) if isinstance(x, Spec) else x for x, path in inputs]
         views = len(trace.graph.nodes)
-        trace.graph.outputs = [t.value for t in run_decomposition(op, symbols, attrs)]
-    values = [t.value for t in symbols if isinstance(t, Tensor)]
+        trace.graph.outputs = [t._value for t in run_decomposition(op, symbols, attrs)]
+    values = [t._value for t in symbols if isinstance(t, Tensor)]
     graph = Graph([], trace.graph.nodes[views:], trace.graph.outputs, trace.graph.states)
     return Template(values, decompose(graph, ()))

@@ -99,7 +99,7 @@ def cast_fill_value(op: str, x: Any, dtype: DType, /, **values: Any) -> Any:
         if x.spec.ndim:
             hint = "a function that takes a tensor of values: where, index_copy, scatter(src=...)"
             fail(ShapeError, f"{op}: the value has shape {x.spec.shape}, and must have one element", hint, **values)
-        if x.array is None or x.needs or MODE.get().trace is not None or x.spec.device is not cpu or x.is_global:
+        if x.array is None or x._needs or MODE.get().trace is not None or x.spec.device is not cpu or x.is_global:
             return to(x, dtype)
         x = x.array.item()
     return cast_number(op, x, dtype, **values)

@@ -105,7 +105,7 @@ def sharing(array: Array) -> Tensor:
     whole = storage_of(array)
     base = Tensor(whole, Spec(whole.shape, as_dtype(array.dtype)))
     path = ((strided_look, {"shape": array.shape, "strides": array.strides}),)
-    result.alias, result.version_counter = Alias(base, path, None), version_counter_of(base)
+    result._alias, result._version_counter = Alias(base, path, None), version_counter_of(base)
     return constant_or_lent(result, base, trace)
 
 

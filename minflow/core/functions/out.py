@@ -101,13 +101,13 @@ def check_target(name: str, target: Tensor, new: Tensor) -> None:
 def write_result(name: str, target: Tensor, new: Tensor) -> None:
     """Write the result; an `out` without elements, such as flow.empty(0), first takes its shape."""
     if new.spec.shape != target.spec.shape:
-        if target.alias is not None or target.array is None or MODE.get().trace is not None:
+        if target._alias is not None or target.array is None or MODE.get().trace is not None:
             what = f"{name}: out has no elements and cannot take the shape {tuple(new.shape)} here"
             hint = f"out=flow.empty({tuple(new.shape)})"
             fail(TraceError if MODE.get().trace is not None else ShapeError, what, hint, out=target, result=new)
         bump_mutations()
         fresh = MODE.get().resolve(new).to(target.dtype).clone()
-        target.array, target.spec, target.version_counter = fresh.array, fresh.spec, None
+        target.array, target.spec, target._version_counter = fresh.array, fresh.spec, None
         return
     write_into(target, new)
 

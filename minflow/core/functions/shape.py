@@ -78,7 +78,7 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
         if len(shape) == 1 and type(shape[0]) is not int and is_sequence(shape[0]):
             shape = shape[0]
         shape = infer_size(shape, input.spec.size, "reshape", input)
-        return apply(s.reshape, input, shape=shape) if input.alias is None else reshape_to(input, shape)
+        return apply(s.reshape, input, shape=shape) if input._alias is None else reshape_to(input, shape)
     except Exception as error:
         raise explain_error(error, reshape, (input, *shape), {})  # noqa: B904 (the cause is set)
 

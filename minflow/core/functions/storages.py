@@ -108,7 +108,7 @@ class UntypedStorage(Storage):
 
     def tolist(self) -> list[int]:
         """All bytes, as numbers from 0 to 255."""
-        return list(self.elements.read_array("storage").tobytes())
+        return list(self.elements._read_array("storage").tobytes())
 
     def fill_(self, value: Any) -> UntypedStorage:
         """Raise DTypeError: the bytes are read-only."""

@@ -90,7 +90,7 @@ def run_composite(mode: Any, op: Op, inputs: Sequence, values: Any, attrs: Mappi
         with using(inside.replace(scope=scope, place=place, low=None)):  # autocast has cast the inputs
             outs = run_decomposition(op, inputs, attrs)
         if needs:
-            tape = InnerTape([out.value if out.needs else None for out in outs], None)
+            tape = InnerTape([out._value if out._needs else None for out in outs], None)
         if log is not None:
             PROGRAMS[key] = program_of(log, inputs, outs, nodes_between(values, tape) if needs else [], values, scope)
         elif key is not None and key not in PROGRAMS:
@@ -105,7 +105,7 @@ def run_composite(mode: Any, op: Op, inputs: Sequence, values: Any, attrs: Mappi
         flags = [x is not None for x in (program.outputs if registers is not None else tape.outputs)]
         for i, flag in enumerate(flags):
             if flag:
-                outs[i].value, outs[i].needs = new_value(Value, (node, i, outs[i].spec)), True
+                outs[i]._value, outs[i]._needs = new_value(Value, (node, i, outs[i].spec)), True
     return outs if op.many else outs[0]
 
 
@@ -125,7 +125,7 @@ def key_of(mode: Any, op: Op, inputs: Sequence, attrs: Mapping, needs: int) -> t
             return None
         else:
             arrays.add(id(x.array))
-            parts.append(x.spec if x.alias is None else (x.spec, x.array.strides))
+            parts.append(x.spec if x._alias is None else (x.spec, x.array.strides))
     key = op, needs, *parts, *attrs.values()
     try:
         hash(key)
@@ -181,10 +181,10 @@ def program_of(
     registers = {x: first + k for x, k in log.registers.items()}
     place = {value: Output(i, k) for i, node in enumerate(nodes) for k, value in enumerate(outputs_of(node))}
     place |= {x: Output(None, i) for i, x in reversed([*enumerate(values or ())]) if x.__class__ is Value}
-    created = all([log.registers.get(id(out.array), 0) >= log.known and out.alias is None for out in outs])
+    created = all([log.registers.get(id(out.array), 0) >= log.known and out._alias is None for out in outs])
     if not log.complete or not created or any([node.saved.__class__ is InnerTape for node in nodes]):
         return None
-    counters = {id(x.version_counter): i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.version_counter}
+    counters = {id(x._version_counter): i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x._version_counter}
     entries: list[tuple[int, int | None]] = []
     program: list[InnerNode] = []
     for node in nodes:
@@ -205,4 +205,4 @@ def program_of(
         for kernel, arguments, results in log.calls
     ]
     results = [(registers[id(out.array)], out.spec) for out in outs]
-    return Program(log.numbers, calls, results, entries, program, [place.get(out.value) for out in outs])
+    return Program(log.numbers, calls, results, entries, program, [place.get(out._value) for out in outs])

@@ -132,7 +132,7 @@ class Function:
         mode, ctx = MODE.get(), Context()
         places = [i for i, x in enumerate(args) if hasattr(x, "spec")]
         tensors = [mode.resolve(args[i]) for i in places]
-        wanted = {place: x.needs for place, x in zip(places, tensors)}
+        wanted = {place: x._needs for place, x in zip(places, tensors)}
         ctx.needs_input_grad = tuple([wanted.get(i, False) for i in range(len(args))])
         with no_grad():
             if cls.setup_context is Function.setup_context:

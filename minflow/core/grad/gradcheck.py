@@ -28,7 +28,7 @@ def gradcheck(
             fail(GradError, what, "flow.tensor(..., dtype=flow.float64, requires_grad=True)", input=inputs[i])
     outputs = as_tuple(function(*inputs))
     for k, out in enumerate(outputs):
-        if not getattr(out, "needs", False):
+        if not getattr(out, "_needs", False):
             continue
         for flat in range(out.spec.size):
             seed = namespace().zeros(out.shape)
@@ -81,8 +81,8 @@ def gradgradcheck(function, inputs, **options) -> bool:
     def first(*xs):
         wanted = [x for x in xs if getattr(x, "requires_grad", False)]
         out = as_tuple(function(*xs))
-        total = [(o * o).sum() for o in out if o.needs]
+        total = [(o * o).sum() for o in out if o._needs]
         result = grad(total, wanted, create_graph=True, allow_unused=True)
-        return tuple([g for g in result if g is not None and g.needs])
+        return tuple([g for g in result if g is not None and g._needs])
 
     return gradcheck(first, inputs, **options) if checked else True

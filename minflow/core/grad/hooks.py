@@ -1,7 +1,7 @@
 """Hooks of tensors and of nodes: functions that backward calls with gradients, and that may replace them.
 
 `Node.hooks` maps an output index to the hooks of that output, AFTER to those of a leaf whose `.grad` was just
-accumulated, and INPUTS and OUTPUTS to those of the node itself. A leaf keeps the dict (`Tensor.hooks`), so that its
+accumulated, and INPUTS and OUTPUTS to those of the node itself. A leaf keeps the dict (`Tensor._hooks`), so that its
 hooks survive a change of its dtype or of requires_grad. A trace copies the hooks of the tensors that it meets and
 records what they compute. Read next: `../autograd.py`, which runs them.
 """
@@ -58,10 +58,10 @@ def hook_on(tensor, hook: Callable) -> Handle:
     """Run `hook(grad)` when the gradient of `tensor` is known; the tensor that it returns, if any, replaces it."""
     mode = MODE.get()
     own = mode.resolve(tensor)
-    if not own.needs:
+    if not own._needs:
         what = "register_hook on a tensor that does not require grad"
         fail(GradError, what, "x.requires_grad_() first", tensor=tensor)
-    value = mode.grad_key(own.value)
+    value = mode.grad_key(own._value)
     return as_handle(tensor, own, value, add_hook(hooks_at(value.node, value.index), hook, "hook(grad)"))
 
 
@@ -69,7 +69,7 @@ def post_accumulate_on(tensor, hook: Callable) -> Handle:
     """Run `hook(tensor)` after a backward has added to `tensor.grad`."""
     mode = MODE.get()
     own = mode.resolve(tensor)
-    if not own.needs:
+    if not own._needs:
         what = "register_post_accumulate_grad_hook on a tensor that does not require grad"
         fail(GradError, what, "x.requires_grad_() first", tensor=tensor)
     if not own.is_leaf:
@@ -78,7 +78,7 @@ def post_accumulate_on(tensor, hook: Callable) -> Handle:
     if mode.trace is not None and mode.watch is None:
         what = "register_post_accumulate_grad_hook while a job is built, whose variables have no .grad"
         fail(GradError, what, "x.register_hook(hook), which gets the gradient", tensor=tensor)
-    value = mode.grad_key(own.value)
+    value = mode.grad_key(own._value)
     return as_handle(tensor, own, value, add_hook(hooks_at(value.node, AFTER), hook, "hook(parameter)"))
 
 
@@ -94,7 +94,7 @@ def as_handle(tensor, own, value: Value, handle: Handle) -> Handle:
     """The handle of a hook on `tensor`, after telling plans and the trace about it."""
     if isinstance(value.node, Source):
         if own.array is not None:
-            own.hooks = value.node.hooks
+            own._hooks = value.node.hooks
             bump_mutations()
         elif tensor.array is not None:
             MODE.get().trace.hooked.append((handle, tensor))
@@ -103,7 +103,7 @@ def as_handle(tensor, own, value: Value, handle: Handle) -> Handle:
 
 def hooks_known(tensor) -> dict | None:
     """A copy of the hooks of a concrete tensor, for its symbol in a trace. None if there are none."""
-    value = tensor.value
+    value = tensor._value
     if value is None or not value.node.hooks:
         return None
     own = {number: hook for number, hook in value.node.hooks.get(value.index, {}).items() if number < RETAIN}
@@ -123,7 +123,7 @@ def with_tensor(hook: Callable, tensor) -> Callable:
 
 def functions_on(tensor) -> tuple:
     """(hook, kind) for the hooks of a concrete tensor, in order; they are part of the plan key."""
-    value = tensor.value
+    value = tensor._value
     if value is None or not value.node.hooks:
         return ()
     kinds = [(kind, value.node.hooks.get(kind, {})) for kind in (value.index, AFTER)]

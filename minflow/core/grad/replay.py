@@ -73,7 +73,7 @@ def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
     for x in node.inputs:  # without comprehensions, which are calls
         parts.append(x.spec if x.__class__ is Value else x)
     for g in gs:
-        parts.append(None if g is None else g.spec if g.alias is None else (g.spec, g.array.strides))
+        parts.append(None if g is None else g.spec if g._alias is None else (g.spec, g.array.strides))
     if len(entries) > 1:
         parts.append(shared_arrays(entries))
     try:
@@ -217,7 +217,7 @@ class Log:
             self.complete = False  # a shape that depends on elements, or memory that must be checked at each call
             return
         if runs_without_infer(op, inputs, tensors):
-            ready = None if any([x.alias is not None for x in tensors]) else CALLS[op]
+            ready = None if any([x._alias is not None for x in tensors]) else CALLS[op]
         if ready is None:
             ready = prepared(op, [x.array if isinstance(x, Tensor) else x for x in inputs], attrs, specs)
         arguments: list = []
@@ -268,7 +268,7 @@ class Log:
                     return Result(place, k, views=views)
             if id(g.array) not in self.registers:
                 return None
-            if g.alias is None:
+            if g._alias is None:
                 return Result(place, None, self.registers[id(g.array)], g.spec, views)
             if id(g.array) not in self.views:
                 return None

@@ -43,7 +43,7 @@ class PackedTensors:
     def packed(self, entry: tuple, spec: Spec) -> tuple:
         array, counter, _, *rest = entry
         tensor = new_tensor(array, spec)
-        tensor.version_counter = counter
+        tensor._version_counter = counter
         return self.pack(tensor), spec, counter, rest
 
     def __getitem__(self, i: int) -> Any:
@@ -81,8 +81,8 @@ class Packing:
     def run(self, op: Any, inputs: Sequence, attrs: Any) -> Any:
         result = super().run(op, inputs, attrs)  # type: ignore[misc]  # of the mode
         for tensor in result if op.many else (result,):
-            if tensor.needs and tensor.value.node.op is op:
-                self.pack(tensor.value.node)
+            if tensor._needs and tensor._value.node.op is op:
+                self.pack(tensor._value.node)
         return result
 
     def bind(self, op: Any, outs: list, tensors: list, ctx: Any, flags: list, written: dict) -> list:
@@ -185,10 +185,10 @@ class GradientEdge(NamedTuple):
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The edge of the tape to which the gradient of a tensor flows."""
     own = MODE.get().resolve(tensor)
-    if not own.needs:
+    if not own._needs:
         what = "get_gradient_edge of a tensor that does not require grad"
         fail(GradError, what, "x.requires_grad_() first", tensor=tensor)
-    return GradientEdge(GradFn(own.value.node), own.value.index)
+    return GradientEdge(GradFn(own._value.node), own._value.index)
 
 
 def increment_version(tensor: Any) -> None:

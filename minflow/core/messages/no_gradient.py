@@ -32,7 +32,7 @@ last_reads: PerContext[deque[ElementRead]] = PerContext(lambda: deque(maxlen=16)
 def record_read(tensor, reader: str) -> None:
     """Record a read of elements, for the error of a later backward that does not reach the tensor."""
     if reader in ("item", "float", "int", "numpy", "tolist") and (where := caller(3)) is not None:
-        node = tensor.value.node
+        node = tensor._value.node
         last_reads().append(
             ElementRead(reader, where, tensor.spec, node.where if node.inputs else None, number_of(tensor))
         )
@@ -46,9 +46,9 @@ def number_of(tensor) -> Any:
 
 def no_gradient(out, verb: str) -> GradError:
     """The error for a call of `verb` (backward or grad) on a tensor without a tape."""
-    if out.graph_name:
+    if out._graph_name:
         return GradError(
-            f"{verb}: this tensor is a result of {out.graph_name}, which has no tape, only computed elements",
+            f"{verb}: this tensor is a result of {out._graph_name}, which has no tape, only computed elements",
             values={name_of(out, "output"): describe(out)},
             where=f"at {where_text(caller(4))}",
             hint="call loss.backward() inside build, and self.add_optimizer(optimizer) in the graph's __init__",

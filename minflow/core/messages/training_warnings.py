@@ -89,7 +89,7 @@ def check_losses(losses: list) -> None:
             if state.searches < MAX_SEARCHES and not scaled:
                 state.searches += 1
                 report_loss(losses[0])
-    state.roots.append(ref(losses[0].value.node))
+    state.roots.append(ref(losses[0]._value.node))
     if not mutation_counter.backwards % MAX_LIVE_LOSSES and len(state.roots) == MAX_LIVE_LOSSES:
         alive = {id(node) for root in state.roots if (node := root()) is not None}
         if len(alive) == MAX_LIVE_LOSSES:
@@ -103,7 +103,7 @@ def check_losses(losses: list) -> None:
 
 def defer_loss_check(loss: Any, where: Where | None) -> None:
     """Check a loss on a device when the program reads a value; by then its tape is gone."""
-    array, spec, node = loss.array, loss.spec, loss.value.node
+    array, spec, node = loss.array, loss.spec, loss._value.node
     if not backend_of_array(array).has_elements:
         return
     nan = namespace_of(array).isnan(array.reshape(()))
@@ -138,7 +138,7 @@ def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
     if loss.spec.placement is not None:  # other ranks do not take part
         return {}, SMALLER_RATE
     try:
-        result = first_nonfinite(loss.value)
+        result = first_nonfinite(loss._value)
     except Exception:  # a warning must not become an error
         return {}, SMALLER_RATE
     if result is None:
@@ -146,7 +146,7 @@ def origin_of(loss: Any) -> tuple[dict[str, Any], str]:
     node, kind, arrays = result
     if isinstance(node, Source):
         tensor = node.tensor()
-        name = getattr(tensor, "label", "") or "a leaf"
+        name = getattr(tensor, "_label", "") or "a leaf"
         return {
             "began in": Unquoted(f"{name}  {tensor.spec}, which {count_nonfinite(tensor.array)} before this loss")
         }, (
@@ -218,7 +218,7 @@ def first_nonfinite(root: Value) -> tuple[Node, str, list] | None:
 
 def rates_of(loss: Any) -> str:
     """The learning rates of the optimizers whose parameters the loss depends on, such as "SGD 0.1"."""
-    leaves = {id(node.tensor()) for node in toposort([loss.value.node]) if isinstance(node, Source)}
+    leaves = {id(node.tensor()) for node in toposort([loss._value.node]) if isinstance(node, Source)}
     return ", ".join(
         f"{type(o).__name__} {', '.join(f'{rate:g}' for rate in o._learning_rates())}"
         for o in list(check_state().optimizers)

@@ -83,7 +83,7 @@ class InPlace:
             hint = "other.reshape(x.shape)" if other.numel() == self.numel() else "a tensor that broadcasts to it"
             fail(ShapeError, what, hint, x=self, other=other)
         mode = MODE.get()
-        recorded = mode.grad and hasattr(other, "spec") and mode.resolve(other).needs
+        recorded = mode.grad and hasattr(other, "spec") and mode.resolve(other)._needs
         # two tensors of one Value would share their hooks
         return write_into(self, apply(s.clone, other) if recorded else other, target_unused=True)
 
@@ -155,22 +155,22 @@ def reshape_in_place(view: Callable, target: Tensor, *args: Any, **options: Any)
         )
     bump_mutations()
     check_inplace(MODE.get(), target, target)
-    leaf = target.needs and target.is_leaf  # only under no_grad: otherwise a leaf is refused
+    leaf = target._needs and target.is_leaf  # only under no_grad: otherwise a leaf is refused
     base = type(target).__new__(type(target))
     base.__dict__.update(target.__dict__)
-    base.version_counter = version_counter_of(target)
+    base._version_counter = version_counter_of(target)
     with using(MODE.get().replace(grad=True)):  # no element is written, so the history stays, even under no_grad
         fresh = view(base, *args, **options)
-    target.array, target.spec, target.alias, target.version_counter = (
+    target.array, target.spec, target._alias, target._version_counter = (
         fresh.array,
         fresh.spec,
-        fresh.alias,
-        fresh.version_counter,
+        fresh._alias,
+        fresh._version_counter,
     )
     if leaf:
-        target.value, target.needs = None, False
+        target._value, target._needs = None, False
         return target.requires_grad_()
-    target.value, target.needs = fresh.value, fresh.needs
+    target._value, target._needs = fresh._value, fresh._needs
     return target
 
 

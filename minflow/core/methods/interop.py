@@ -76,11 +76,11 @@ class Interop:
         new = {"max_version": max_version, "dl_device": dl_device, "copy": copy}  # NumPy 2.0 has none of these
         if self.spec.device is not cpu:
             new["stream"] = stream
-        return self.lent_array("dlpack").__dlpack__(**{k: v for k, v in new.items() if v is not None})
+        return self._lent_array("dlpack").__dlpack__(**{k: v for k, v in new.items() if v is not None})
 
     def __dlpack_device__(self: Tensor) -> tuple[int, int]:
         local = self.spec.device is not cpu and self.is_local
-        return (self.array if local else self.read_array("dlpack")).__dlpack_device__()
+        return (self.array if local else self._read_array("dlpack")).__dlpack_device__()
 
     @property
     def __cuda_array_interface__(self: Tensor) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Interop:
         if self.spec.device is cpu or self.requires_grad or self.is_global or self.array is None:
             why = "requires grad: .detach() first" if self.requires_grad else "is not on a GPU of this process"
             raise AttributeError(f"the tensor has no __cuda_array_interface__, because it {why}")
-        return self.lent_array("interface").__cuda_array_interface__
+        return self._lent_array("interface").__cuda_array_interface__
 
 
 def tensor_if_array(x: Any) -> Any:

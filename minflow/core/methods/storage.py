@@ -38,7 +38,7 @@ class Storage:
     is_quantized = property(lambda self: False, doc="False: elements are not quantized.")
     is_sparse_csr = property(lambda self: False, doc="False: sparse tensors have the layout COO.")
     is_xpu = property(lambda self: False, doc="False: Intel's GPUs are not used.")
-    retains_grad = property(lambda self: self.grad_owner().retains is not None, doc="True after `retain_grad()`.")
+    retains_grad = property(lambda self: self._grad_owner()._retains is not None, doc="True after `retain_grad()`.")
 
     @property
     def _version(self: Tensor) -> int:
@@ -141,7 +141,7 @@ def apply_elementwise(target: Tensor, name: str, function: Callable, *others: Te
     if not callable(function) and target.numel():
         what = f"{name}: the argument must be a function, got {type(function).__name__}"
         fail(DTypeError, what, "lambda x: x + 1", function=function)
-    arrays = [to_host(MODE.get().tensor_of(x).read_array(name)) for x in (target, *others)]
+    arrays = [to_host(MODE.get().tensor_of(x)._read_array(name)) for x in (target, *others)]
     try:
         rows = namespace().broadcast_arrays(*arrays)
     except ValueError:

@@ -38,7 +38,7 @@ def add_watch(what: str, blob: Any, handler: Callable | str | None, gradient: bo
     if not isinstance(blob, Tensor):
         wrong = f"{what}: blob must be a Blob"
         raise JobError(wrong, values={"got": describe(blob)}, where=here(), hint=f"{what}(loss, handler)")
-    if gradient and not blob.needs:
+    if gradient and not blob._needs:
         what = "flow.watch_diff of a Blob that has no gradient"
         hint = "one that a trainable variable leads to and the loss depends on"
         raise JobError(what, values={"blob": describe(blob)}, where=here(), hint=hint)

@@ -96,7 +96,7 @@ class GraphJob:
         array = x.array
         if array is None:
             messages.symbolic_input(self.graph, x)
-        if x.needs and functions_on(x):
+        if x._needs and functions_on(x):
             messages.hooked_input(self.graph, x)
         if not compiled.strided:
             return backend_of_array(array).copy(array)

@@ -328,7 +328,7 @@ def identity_n(inputs: Sequence) -> list:
 @takes_name
 def cast_to_static_shape(x: Tensor) -> Tensor:
     """A result of argwhere, nonzero or sync_dynamic_resize with all rows; any other Blob itself."""
-    return Blob(None, x.spec, x.value, x.needs) if getattr(x, "bound", None) is not None else x
+    return Blob(None, x.spec, x._value, x._needs) if getattr(x, "bound", None) is not None else x
 
 
 @takes_name

@@ -20,11 +20,11 @@ def check_zero_kernel(build: Any, name: str, weight: Tensor, inputs: Tensor) -> 
     trained, or that was loaded, is no longer 0. name, weight, inputs: name, weight and inputs of the layer.
     """
     variable = build.session.variables[f"{name}-weight"]
-    if not build.training or build.replica or build.zero_warned or not weight.needs or variable.tensor.array.any():
+    if not build.training or build.replica or build.zero_warned or not weight._needs or variable.tensor.array.any():
         return
     before = read_by(inputs) if build.zeros else ()
     first = next((other for value, other in build.zeros if value in before), None)
-    build.zeros.append((weight.value, name))
+    build.zeros.append((weight._value, name))
     if first is not None:
         build.zero_warned = True
         what = (
@@ -41,7 +41,7 @@ def check_zero_kernel(build: Any, name: str, weight: Tensor, inputs: Tensor) -> 
 def read_by(x: Tensor) -> set[Value]:
     """All values that a symbolic tensor was computed from."""
     seen: set[Value] = set()
-    stack = [x.value]
+    stack = [x._value]
     while stack:
         value = stack.pop()
         if value.__class__ is Value and value not in seen:

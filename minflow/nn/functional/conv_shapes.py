@@ -20,7 +20,7 @@ def explain_shapes(input: Tensor, weight: Tensor, groups: int) -> NoReturn:
     if w.shape[0] % groups:
         what = f"conv2d: {name} has {w.shape[0]} filters, which groups={groups} does not divide"
         fail(ShapeError, what, f"a multiple of {groups} filters", input=input, weight=weight)
-    channels, layer = w.shape[1] * groups, bool(getattr(weight, "label", ""))
+    channels, layer = w.shape[1] * groups, bool(getattr(weight, "_label", ""))
     if x.ndim not in (3, 4):
         what = f"conv2d: the input must be (N, C, H, W) or (C, H, W), got {x.ndim} ax{'i' if x.ndim == 1 else 'e'}s"
         hint, shape = image_reshape_hint(x, channels)

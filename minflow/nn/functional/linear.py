@@ -49,7 +49,7 @@ def explain_shapes(input: Tensor, weight: Tensor) -> NoReturn:
         fail(ShapeError, what, "x.reshape(1, -1) for a batch of one example", input=input, weight=weight)
     what = f"linear: the input has {x.shape[-1]} features (its last axis), {name} takes {in_features}"
     flat = next((k for k in range(x.ndim - 1) if math.prod(x.shape[k:]) == in_features), None)
-    is_layer = bool(getattr(weight, "label", ""))
+    is_layer = bool(getattr(weight, "_label", ""))
     if flat == 0:
         layer = f"nn.Linear({x.shape[-1]}, {out_features}), or " if is_layer else ""
         hint = f"{layer}x.flatten(0), if all of it is one example: {' * '.join(map(str, x.shape))} = {in_features}"

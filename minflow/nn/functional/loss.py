@@ -170,7 +170,7 @@ def check_same(name: str, input: Any, target: Any, reduction: str) -> None:
 
 def computed_by(input: Tensor, *names: str) -> str:
     """Return the name of the op that made a recorded tensor, or the base of a view, if it is one of `names`."""
-    value = input.value
+    value = input._value
     while value is not None:
         op = value.node.op
         if op.name in names:

@@ -71,8 +71,8 @@ def run_layers(
         x = ys[0] if directions == 1 else cat(ys, -1)
         if dropout and layer < num_layers - 1:
             x = drop(x, dropout, train)
-    if directions == 1 and x.array is not None and x.needs:
-        x.array, x.version_counter = (
+    if directions == 1 and x.array is not None and x._needs:
+        x.array, x._version_counter = (
             x.array.copy(),
             None,
         )  # the program may write into its result; the tape keeps the other array

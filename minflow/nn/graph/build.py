@@ -121,7 +121,7 @@ class Observer:
 def strides_of(x: Tensor) -> tuple[int, ...] | None:
     """Return the strides of a view, since the order in which some kernels add depends on them; None if contiguous."""
     array = x.array
-    view = x.alias is not None and array is not None and x.spec.placement is None and not array.flags.c_contiguous
+    view = x._alias is not None and array is not None and x.spec.placement is None and not array.flags.c_contiguous
     return array.strides if view and storage_size(array) else None
 
 
@@ -133,7 +133,7 @@ def parts_along_axis_0(spec: Spec) -> int:
 
 def value_of(tensor: Tensor) -> Value:
     """The Value of a tensor that a trace has resolved."""
-    return tensor.value  # type: ignore[return-value]  # such a tensor has one
+    return tensor._value  # type: ignore[return-value]  # such a tensor has one
 
 
 class Build:
@@ -236,11 +236,11 @@ class Build:
     def backward(self, outputs: list[Tensor], tensors: tuple[Tensor, ...]) -> None:
         """Record that `loss.backward()` was called. outputs: the symbolic tensors it was called on."""
         for t in tensors:
-            if t.array is not None and t.value is not None and not isinstance(t.value.node, Source):
+            if t.array is not None and t._value is not None and not isinstance(t._value.node, Source):
                 messages.eager_backward(self.graph, t)
         self.backwards.append(caller(3))
         if self.loss is None and outputs[0].spec.size == 1:
-            self.loss = outputs[0].value
+            self.loss = outputs[0]._value
 
     def refuse_step(self, optimizer: Any, verb: str) -> None:
         """Refuse optimizer.step() and scheduler.step(), which the graph calls, and zero_grad() after backward()."""
@@ -331,7 +331,7 @@ class Build:
     def parts(self, mode: Trace, outputs: list[Value], steps: int) -> list[Part]:
         trace, graph = self.trace, self.graph
         values = self.requested_values()
-        parameters = {id(t): t for t, _ in graph.named_tensors(self.nonmember_paths()) if t.needs}
+        parameters = {id(t): t for t, _ in graph.named_tensors(self.nonmember_paths()) if t._needs}
         if graph.config.zero is not None and graph.config.zero.stage > 1:
             self.split_gradients(mode, parameters)
         if graph.config.loss_scale != 1:
@@ -363,7 +363,7 @@ class Build:
         inner = second.replace(grad=False, watch=self)
         with using(inner):
             for p in trained:
-                inner.resolve(p).gradient = inner.resolve(self.accumulators[id(p)])
+                inner.resolve(p)._gradient = inner.resolve(self.accumulators[id(p)])
             self.optimizer_part(inner)
             stepped = self.gradients(inner)
         return [*micro, self.part("update", second, [], stepped)]
@@ -373,7 +373,7 @@ class Build:
         with using(mode.replace(grad=False)):
             for key, (placement, sbp) in self.slices.items():
                 symbol = mode.resolve(parameters[key]) if key in parameters else None
-                if symbol is not None and symbol.gradient is not None:
+                if symbol is not None and symbol._gradient is not None:
                     split_gradient(symbol, placement, sbp)
 
     def optimizer_part(self, mode: Trace) -> None:
@@ -391,7 +391,7 @@ class Build:
             for optimizer, _ in self.graph.optimizers:
                 for p in optimizer._all_parameters():
                     if p.grad is not None:
-                        gradients[f"grad {names.get(id(p), p.label or 'parameter')}"] = value_of(mode.resolve(p.grad))
+                        gradients[f"grad {names.get(id(p), p._label or 'parameter')}"] = value_of(mode.resolve(p.grad))
         return gradients
 
     def part(self, name: str, trace: Trace, outputs: list[Value], kept: dict[str, Value]) -> Part:
@@ -432,7 +432,7 @@ class Build:
             names[id(total.array)] = f"{graph.parameter_names(self.nonmember_paths()).get(key, 'parameter')}-gradient"
         self.captured: list[tuple[str, Tensor]] = []
         kept = {id(t.array): t for t in self.trace.keepalive if t.array is not None}
-        drawn = {id(entry[1].value.node) for entry in self.trace.draws.values()}
+        drawn = {id(entry[1]._value.node) for entry in self.trace.draws.values()}
         for part in parts:
             for source in part.graph.states:
                 known = names.get(id(source.array))

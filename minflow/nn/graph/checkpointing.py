@@ -69,7 +69,7 @@ class Checkpoint(Function):
         with using(mode.replace(grad=False, origin=RECOMPUTE)):
             for i, t in enumerate(inputs[: run.arity]):
                 again = recompute(t.detach(), after, call=run.number)
-                inputs[i] = leaves[i] = Tensor(None, t.spec, again.value, t.requires_grad)
+                inputs[i] = leaves[i] = Tensor(None, t.spec, again._value, t.requires_grad)
         now = snapshot(trace)
         restore(trace, run.before)
         build.recomputing += 1
@@ -100,7 +100,7 @@ def snapshot(trace: Any) -> tuple[dict, dict, dict]:
     """Return the current values of states, the counter of each generator, and the assigned buffers."""
     draws = {g: entry[0] for g, entry in trace.draws.items()}
     bound = {key: buffers[name] for key, (buffers, name, _) in trace.rebound.items()}
-    return {key: (s.value, s.needs) for key, s in trace.symbols.items()}, draws, bound
+    return {key: (s._value, s._needs) for key, s in trace.symbols.items()}, draws, bound
 
 
 def restore(trace: Any, taken: tuple[dict, dict, dict]) -> None:
@@ -109,22 +109,22 @@ def restore(trace: Any, taken: tuple[dict, dict, dict]) -> None:
         buffers[name] = bound.get(key, first)
     for key, symbol in trace.symbols.items():
         if key in values:
-            symbol.value, symbol.needs = values[key]
+            symbol._value, symbol._needs = values[key]
         else:  # first used later: its initial value
-            symbol.value = next(v for v, s in trace.leaves.items() if s is symbol)
+            symbol._value = next(v for v, s in trace.leaves.items() if s is symbol)
     for generator, entry in trace.draws.items():
         entry[0] = draws.get(generator, 0)
 
 
 def refuse_outside(run: CheckpointedCall, nodes: list, tensors: list, trace: Any) -> None:
     """Refuse a tensor from outside the module that requires a gradient: it would not get one."""
-    known, inside = {t.value for t in tensors}, set(nodes)
+    known, inside = {t._value for t in tensors}, set(nodes)
     for node in nodes:
         for x in node.inputs:
             if x.__class__ is not Value or not x.spec.floating or x.node in inside or x in known:
                 continue
             leaf = trace.leaves.get(x)
-            if leaf.needs if leaf is not None else x.node.needs:
+            if leaf._needs if leaf is not None else x.node.needs:
                 fail(
                     GraphError,
                     f"{type(run.module).__name__} is checkpointed and reads a tensor from outside that requires a "

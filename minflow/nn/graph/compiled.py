@@ -98,7 +98,7 @@ class CompiledGraph(Compiled):
         self.trains = bool(graph.optimizers)
         self.writes = self.trains or any(p.plan.written for p in self.parts)
         self.runs = 0
-        self.captured = [(t, t.array, t.needs, name, functions_on(t)) for name, t in build.captured]
+        self.captured = [(t, t.array, t._needs, name, functions_on(t)) for name, t in build.captured]
         self.single_tensor = self.out_tree == "tensor"
         self.plan = self.parts[0].plan
 
@@ -122,8 +122,8 @@ class CompiledGraph(Compiled):
         for tensor, array, needs, name, hooks in self.captured:
             if tensor.array is not array:
                 changes.append((name, "a tensor", "another storage"))
-            elif tensor.needs is not needs:
-                changes.append((name, f"requires_grad={needs}", f"requires_grad={tensor.needs}"))
+            elif tensor._needs is not needs:
+                changes.append((name, f"requires_grad={needs}", f"requires_grad={tensor._needs}"))
             elif functions_on(tensor) != hooks:
                 changes.append((f"{name}.hooks", f"{len(hooks)} hooks", f"{len(functions_on(tensor))} hooks"))
         return changes
@@ -137,7 +137,7 @@ class CompiledGraph(Compiled):
     def storages(self) -> tuple[frozenset[ExternalUsers], frozenset[ExternalUsers]]:
         """Users of the storages that a run reads or writes, and of those that it writes."""
         leaves = [leaf for part in self.traced for leaf in part.leaves.items() if leaf[0].node.op is STATE]
-        states = [(v.node, t) for v, t in leaves if t.version_counter is not None]
+        states = [(v.node, t) for v, t in leaves if t._version_counter is not None]
         updates = {state for part in self.traced for state in part.graph.updates}
         used = [external_users_of(t) for _, t in states]
         written = [external_users_of(t) for state, t in states if state in updates]
@@ -176,10 +176,8 @@ class CompiledGraph(Compiled):
             arrays = self.contiguous_inputs(arrays)
         if self.writes:
             # before acquiring the lock of plans, which the awaited steps need
-            linked = [
-                link.tensor.version_counter for link in self.links if link.source.link is not None and not link.assigned
-            ]
-            for counter in (*self.version_counters(), *linked):
+            linked = [link.tensor for link in self.links if link.source.link is not None and not link.assigned]
+            for counter in (*self.version_counters(), *[tensor._version_counter for tensor in linked]):
                 before_write(counter)
             # an interrupt is delayed until the end of the step
             with context.plan_lock, uninterrupted():
@@ -195,11 +193,11 @@ class CompiledGraph(Compiled):
             self.seconds["first run" if self.runs == 1 else "second run"] = time.perf_counter() - start
         if self.single_tensor:  # the code below, inlined for one tensor
             result = new_tensor(results[0], self.specs[0])
-            result.graph_name = self.name  # for the error message of its backward()
+            result._graph_name = self.name  # for the error message of its backward()
         else:
             tensors = [*map(new_tensor, results, self.specs)]
             for tensor in tensors:
-                tensor.graph_name = self.name
+                tensor._graph_name = self.name
             result = unflatten(self.out_tree, tensors)
         if heard:
             events.emit(GraphRan(graph, graph._steps if self.trains else 0, result, rates))

@@ -238,7 +238,7 @@ class RunningGraph(Members, Display):
             array = x.array
             if array is None:
                 messages.symbolic_input(self, x)
-            if x.needs and functions_on(x):
+            if x._needs and functions_on(x):
                 messages.hooked_input(self, x)
             arrays.append(array if array.flags.c_contiguous else contiguous_array(array))
         if compiled.strided:

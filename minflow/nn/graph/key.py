@@ -76,7 +76,7 @@ class Fingerprint:
             self.shown[place] = str(tensor.spec) if isinstance(tensor, Tensor) else display_text(tensor)
             self.count_storages(tensor)
         for name, tensor in numbers:
-            place, read = (name or tensor.label or "a tensor", f"variable {id(tensor)}"), ElementsRead(tensor)
+            place, read = (name or tensor._label or "a tensor", f"variable {id(tensor)}"), ElementsRead(tensor)
             self.entries[place] = read.snapshot()
             self.contents.append((read, self.entries[place]))
             self.shown[place] = str(read)
@@ -108,7 +108,7 @@ class Fingerprint:
     def finish(self) -> None:
         """Add the tensors of the buffers that cannot be followed, and make the key."""
         for name, tensor in self.buffers:
-            if tensor.alias is None and self.users[id(owner_of(tensor.array))] == 1:
+            if tensor._alias is None and self.users[id(owner_of(tensor.array))] == 1:
                 self.entries[name, "tensor"] = tensor.array.strides
             else:
                 self.entries[name, "tensor"] = id(tensor), id(tensor.array)
@@ -163,8 +163,8 @@ class Fingerprint:
             self.entries[name, "tensor"] = id(tensor), id(tensor.array)
             self.alive.append((tensor, tensor.array, tensor.spec))
         self.entries[name, "spec"] = id(tensor.spec)
-        self.entries[name, "requires_grad"] = tensor.needs
-        self.shown[name, "requires_grad"] = str(tensor.needs)
+        self.entries[name, "requires_grad"] = tensor._needs
+        self.shown[name, "requires_grad"] = str(tensor._needs)
         self.shown[name, "spec"] = str(tensor.spec)
         self.shown[name, "tensor"] = "a tensor"
 

@@ -355,9 +355,9 @@ def check_parameters(build: Any, optimizer: Any) -> None:
     reached = [p for p in trainable if p.grad is not None]
     if lost:
         stepped = {id(p) for other, _ in graph.optimizers for p in other._all_parameters()}
-        left = [name for key, (name, p) in held.items() if key not in stepped and p.needs and p.grad is not None]
+        left = [name for key, (name, p) in held.items() if key not in stepped and p._needs and p.grad is not None]
         what = f"{graph.name}: {len(lost)} of the {len(parameters)} parameters of {kind} are not in the graph"
-        values = {"not in the graph": first_items([f"{p.label} {p.spec}".strip() for p in lost])}
+        values = {"not in the graph": first_items([f"{p._label} {p.spec}".strip() for p in lost])}
         hint = f"flow.optim.{kind}(model.parameters(), ...)"
         hint = f"make it when the model is complete, of the model that the graph holds: {hint}"
         if left or not reached:
@@ -365,7 +365,7 @@ def check_parameters(build: Any, optimizer: Any) -> None:
             raise GraphError(what, values=values, where=here(), hint=hint)
         if graph._last is None:
             what += ", and are never trained by it"
-            warn_with(what, hint, **{"not in the graph": Unquoted(first_items([p.label for p in lost]))})
+            warn_with(what, hint, **{"not in the graph": Unquoted(first_items([p._label for p in lost]))})
     elif trainable and not reached:
         what = f"{graph.name}: backward reaches none of the {len(trainable)} parameters of {kind}"
         hint = "compute the loss from the model's output, without .detach() or no_grad() on the way"

@@ -100,7 +100,7 @@ def snapshot(
     elif isinstance(value, Tensor):
         if alive is not None:
             alive.append((value, value.array, value.spec))
-        return id(value), id(value.array), id(value.spec), value.needs
+        return id(value), id(value.array), id(value.spec), value._needs
     elif isinstance(value, HostScalar):
         return kind, value.tobytes()
     elif small_array(value):

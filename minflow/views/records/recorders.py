@@ -46,6 +46,6 @@ def record_of(x: Any, **options) -> Record | None:
     for kind in type(x).__mro__:
         if kind in RECORDERS:
             return RECORDERS[kind](x, opening=options.get("opening"))
-    if hasattr(x, "spec") and hasattr(x, "value"):
+    if hasattr(x, "spec") and hasattr(x, "_value"):
         return tape_record(x, **options)
     return foreign_record(x, options.get("tensors")) if is_foreign_value(x) else None

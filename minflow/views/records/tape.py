@@ -1,4 +1,4 @@
-"""The tape of a tensor as a record. A tensor is anything with `.spec` and `.value`.
+"""The tape of a tensor as a record. A tensor is anything with `.spec` and `._value`.
 
 All walks are iterative, so a tape of 20,000 ops needs no deeper stack than one of two. Read next: `../text/listing.py`,
 a record as text.
@@ -53,9 +53,9 @@ def tape_record(
     """
     names = names or {}
     title = title or f"tape of {names.get(id(tensor), '')} {tensor.spec}".replace("  ", " ")
-    if tensor.value is None:
+    if tensor._value is None:
         return TapeRecord((), "", 0, title, "none of its inputs requires a gradient, so nothing was recorded")
-    value: Value = tensor.value
+    value: Value = tensor._value
     order = walk([value.node])
     freed = (
         next((node.saved.where for node in reversed(order) if node.saved.__class__ is FreedMarker), None)
@@ -132,9 +132,9 @@ def named_results(tensors: Mapping[str, Any]) -> dict[Value, tuple[str, Any]]:
     """Value -> (name, tensor), for the tensors that were computed by an op."""
     results: dict[Value, tuple[str, Any]] = {}
     for name, x in tensors.items():
-        node = getattr(getattr(x, "value", None), "node", None)
-        if node is not None and not isinstance(node, Source) and len(node.out_specs) == 1 and x.alias is None:
-            results.setdefault(x.value, (name, x))
+        node = getattr(getattr(x, "_value", None), "node", None)
+        if node is not None and not isinstance(node, Source) and len(node.out_specs) == 1 and x._alias is None:
+            results.setdefault(x._value, (name, x))
     return results
 
 
@@ -147,7 +147,7 @@ def leaf_record(node: Source, id: str, scope: str, names: Mapping[int, str], val
 
 def leaf_name(node: Source, tensor: Any, scope: str, names: Mapping[int, str]) -> str:
     """ "fc1.weight" for a parameter used inside fc1 (or a function there), else the learner's name, else empty."""
-    label = getattr(tensor, "label", "") or ""
+    label = getattr(tensor, "_label", "") or ""
     if label:
         module = module_name(scope.partition("/")[0].split("."))
         return f"{module}.{label}" if module else label
@@ -158,7 +158,7 @@ def with_numbers(record: NodeRecord, tensor: Any, gradient: bool) -> NodeRecord:
     if tensor is None:
         return replace(record, value="(its tensor is gone)")
     is_leaf = record.kind == "leaf"
-    grad = getattr(tensor, "gradient", None) if gradient else None
+    grad = getattr(tensor, "_gradient", None) if gradient else None
     gradient = gradient_text(grad.array) if grad is not None else "none yet" if is_leaf else ""
     return replace(record, value=numbers_text(tensor.array), grad=gradient)
 

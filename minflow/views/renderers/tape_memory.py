@@ -145,9 +145,9 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
     tensors = tensors or {}
     names = names_in(tensors)
     title = f"tape of {names.get(id(tensor), '')} {tensor.spec}".replace("  ", " ")
-    if tensor.value is None:
+    if tensor._value is None:
         return MemoryRecord(title)
-    order = toposort([tensor.value.node])
+    order = toposort([tensor._value.node])
     operations = [node for node in order if not isinstance(node, Source)]
     users: dict[Node, Node] = {}
     for node in operations:
@@ -168,7 +168,7 @@ def memory_record(tensor: Any, tensors: Mapping[str, Any] | None = None) -> Memo
             owners[id(owning_array(leaf.array))] = f"leaf {leaf_name(node, leaf, scope, names)}".replace(
                 "leaf leaf", "a leaf"
             )
-        gradient = getattr(leaf, "gradient", None)
+        gradient = getattr(leaf, "_gradient", None)
         if gradient is not None:
             gradients = [gradients[0] + 1, gradients[1] + gradient.spec.nbytes]
     held: dict[int, list] = {}  # storage -> [array, keepers, last]

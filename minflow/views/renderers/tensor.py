@@ -1,6 +1,6 @@
 """A tensor at a glance: a record of a few thousand elements and the statistics of all, as text and as a picture.
 
-Runs only when a tensor is displayed. A tensor is anything with `.spec`, `.array` and `.value`. For a large one, only
+Runs only when a tensor is displayed. A tensor is anything with `.spec`, `.array` and `._value`. For a large one, only
 some rows, columns and slices are drawn, but any NaN or infinity in them is visible.
 Read next: `tensor_picture.py`, the picture; `../show.py`, the caller.
 """
@@ -89,10 +89,10 @@ def array_of(tensor: Any) -> np.ndarray | None:
 
 def about(tensor: Any) -> str:
     """The origin of a tensor in words."""
-    value, symbolic = tensor.value, tensor.array is None
-    label = f" ({clean(tensor.label)})" if getattr(tensor, "label", "") else ""
+    value, symbolic = tensor._value, tensor.array is None
+    label = f" ({clean(tensor._label)})" if getattr(tensor, "_label", "") else ""
     if value is None:
-        result = getattr(tensor, "graph_name", "")
+        result = getattr(tensor, "_graph_name", "")
         return (
             "symbolic: a value of a graph being built" if symbolic else f"result of {clean(result)}" if result else ""
         )
@@ -112,7 +112,7 @@ def tensor_record(tensor: Any) -> TensorRecord:
         return TensorRecord(spec, about(tensor), tensor.spec.size, repr(tensor), symbolic=True)
     if tensor.spec.placement is not None:
         spec = f"{spec}, this rank's part {list(array.shape)}"
-    gradient = getattr(tensor, "gradient", None)
+    gradient = getattr(tensor, "_gradient", None)
     grad = numbers_text(array_of(gradient)) if gradient is not None else ""
     return array_record(array, spec, about(tensor), repr(tensor), grad)
 

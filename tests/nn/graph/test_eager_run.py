@@ -98,7 +98,7 @@ def test_comparison_restores_gradients_steps_and_values(parts, options):
         if compare == graph.compare_eager:
             assert {row.phase for row in told.rows} == {"forward", "backward", *["optimizer"] * (parts == 1)}
         assert all(
-            p.grad is g and g.used_by_step and not g.accumulated_after_step for p, g in zip(model.parameters(), grads)
+            p.grad is g and g._used_by_step and not g._accumulated_after_step for p, g in zip(model.parameters(), grads)
         )
 
 

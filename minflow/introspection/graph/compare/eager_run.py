@@ -121,7 +121,7 @@ class EagerRecorder(Eager):
     def write(self, target, root, path, new):
         if id(root) not in self.tensors or not self.tensors[id(root)].new:
             self.save_arrays([target])
-        self.saved_bindings.append((root, root.value, root.needs))
+        self.saved_bindings.append((root, root._value, root._needs))
         super().write(target, root, path, new)
         self.track_write(root, self.results_in(new))
 
@@ -130,7 +130,7 @@ class EagerRecorder(Eager):
         index = len(self.ops)
         for x in inputs:
             if isinstance(x, Tensor):
-                if x.value is not None and isinstance(x.value.node, Source):
+                if x._value is not None and isinstance(x._value.node, Source):
                     self.clear_gradient(x)
                 for result in self.results_in(x):
                     self.readers.setdefault(result, []).append(index)
@@ -150,7 +150,7 @@ class EagerRecorder(Eager):
 
     def results_in(self, x: Any) -> list[ResultId]:
         """The results that a tensor contains; for a view also those that were written into its base."""
-        known = [self.tensors[id(t)].results for t in (x, x.alias.base if x.alias else None) if id(t) in self.tensors]
+        known = [self.tensors[id(t)].results for t in (x, x._alias.base if x._alias else None) if id(t) in self.tensors]
         return [result for results in known for result in results]
 
     def copied_input(self, x: Any) -> Any:
@@ -180,13 +180,13 @@ class EagerRecorder(Eager):
     def clear_gradient(self, x: Tensor) -> None:
         """Start without a gradient, as a graph does."""
         if id(x) not in self.grads:
-            self.grads[id(x)] = x, x.gradient
-            x.gradient = None
+            self.grads[id(x)] = x, x._gradient
+            x._gradient = None
 
     def before_step(self, optimizer: Any) -> None:
         self.counts.setdefault(id(optimizer), (optimizer, "_steps_taken", optimizer._steps_taken))
         for p in optimizer._all_parameters():
-            self.grads.setdefault(id(p), (p, p.gradient))
+            self.grads.setdefault(id(p), (p, p._gradient))
 
     def before_schedule(self, schedule: Any) -> None:
         rates = [group["lr"] for group in schedule.optimizer.param_groups]
@@ -210,9 +210,9 @@ class EagerRecorder(Eager):
         for buffers, name, tensor in reversed(self.buffers):
             buffers[name] = tensor
         for tensor, value, needs in reversed(self.saved_bindings):
-            tensor.value, tensor.needs = value, needs
+            tensor._value, tensor._needs = value, needs
         for tensor, gradient in self.grads.values():
-            tensor.gradient = gradient
+            tensor._gradient = gradient
         for counting, name, count in self.counts.values():
             counting.__dict__[name] = count
         for schedule, state, rates in self.schedules.values():

@@ -250,10 +250,10 @@ def tree_row(path: str, module: Any, depth: int, calls: list, ran: bool, reached
     own = {n: p for n, p in module._parameters.items() if p is not None}
     if ran and not calls and not shared and not is_container(module):
         badges.append("never ran")
-    if own and not any(p.needs for p in own.values()):
+    if own and not any(p._needs for p in own.values()):
         badges.append("frozen")
     elif reached is not None:
-        without = [n for n, p in own.items() if p.needs and id(p) not in reached]
+        without = [n for n, p in own.items() if p._needs and id(p) not in reached]
         if without:
             badges.append("no gradient" if len(without) == len(own) else f"no gradient: {', '.join(without)}")
     if module.__dict__.get("_checkpointing"):

@@ -44,7 +44,7 @@ def tensor_text(tensor: Tensor, lazy: bool = False, parameter: bool = False, par
     suffixes += [f"placement={spec.placement}", f"sbp={spec.sbp}"] if spec.placement is not None else []
     suffixes += ["is_lazy='True'"] if lazy else []
     suffixes += [f"size={tuple(shape)}", f"dtype={spec.dtype}"]
-    suffixes += ["requires_grad=True"] if parameter and tensor.needs else []
+    suffixes += ["requires_grad=True"] if parameter and tensor._needs else []
     text = "tensor(..." if spec.size else "tensor([]"
     used = len(text) + 2
     for suffix in suffixes:

@@ -72,8 +72,8 @@ def take_slice(tensor: Tensor, sbp: tuple[Sbp, ...]) -> None:
 
 def split_gradient(symbol: Tensor, placement: Placement, sbp: tuple[Sbp, ...]) -> None:
     """Replace the gradient of a leaf by its slices, which are boxed from the partial sums themselves."""
-    g = symbol.gradient
-    assert g is not None and g.value is not None
-    if (node := g.value.node).op is boxing and isinstance(x := node.inputs[0], Value):
+    g = symbol._gradient
+    assert g is not None and g._value is not None
+    if (node := g._value.node).op is boxing and isinstance(x := node.inputs[0], Value):
         g = type(g)(None, x.spec, x, False)
-    symbol.gradient = boxed(g, placement, sbp, current_context().rank)
+    symbol._gradient = boxed(g, placement, sbp, current_context().rank)

@@ -65,18 +65,18 @@ class ValuesVersion(VersionCounter):
     def __init__(self, sparse: Tensor, values: Tensor):
         super().__init__()
         self.sparse, self.values = sparse, weakref.ref(values)  # a strong reference would be a cycle
-        self.seen = sparse.version_counter, writes_of(sparse)
+        self.seen = sparse._version_counter, writes_of(sparse)
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value)
         if name in ("version", "unseen") and value and (values := self.values()) is not None:
             x = self.sparse
-            if (x.version_counter, writes_of(x)) != self.seen:
+            if (x._version_counter, writes_of(x)) != self.seen:
                 what = "values of a sparse tensor are written that were read before another write to it"
                 fail(StateError, what, "x.values() again after the other write", values=values, x=x)
             with using(MODE.get().replace(grad=False)):
                 write_into(x, scattered(x.coo.indices, values, x.spec.shape))
-            self.seen = x.version_counter, writes_of(x)
+            self.seen = x._version_counter, writes_of(x)
             x.coo = x.coo._replace(values=None if x.coo.values is None else s.clone(values), writes=self.seen[1])
 
 
@@ -206,9 +206,9 @@ def specified_values(name: str, x: Tensor) -> Tensor:
     """
     indices, values, _ = coordinates_of(name, x)
     values = elements_at(x, indices) if values is None else s.clone(values)
-    if values.array is None or values.needs:
+    if values.array is None or values._needs:
         return protected(values)
-    values.version_counter = ValuesVersion(x, values)
+    values._version_counter = ValuesVersion(x, values)
     return values
 
 

@@ -100,6 +100,7 @@ NO_METHOD |= {
     "combinations",
     "cumulative_trapezoid",
     "dstack",
+    "gradient",
     "hamming_window",
     "hann_window",
     "isin",

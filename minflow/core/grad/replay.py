@@ -150,8 +150,8 @@ def viewed(x: Tensor, kernels: Sequence[Callable], path: Sequence[tuple[Op, Mapp
     for kernel in kernels:
         array = kernel(array)
     view, (root, before) = new_tensor(array, spec), root_of(x)
-    view.alias = new_alias(Alias, (root, (*before, *path), root.value))
-    view.version_counter = version_counter_of(x)
+    view._alias = new_alias(Alias, (root, (*before, *path), root._value))
+    view._version_counter = version_counter_of(x)
     return view
 
 

@@ -38,7 +38,7 @@ REASON_CUDA_GRAPHS = "an nn.Graph on a GPU is captured in CUDA graphs at its sec
 
 REFUSED: dict[str, str] = {
     # several ranks
-    **rows("one_embedding one_embedding.* framework.distribute", REASON_GLOBAL),
+    **rows("one_embedding one_embedding.*", REASON_GLOBAL),
     **rows("_oneflow_internal.* _C._*", "the public names, such as flow.Tensor and flow.distributed"),
     **rows("global_view global_view.*", "flow.utils.global_view"),
     **rows("to_consistent redistribute", "x.to_global(placement, sbp)", "Tensor."),
@@ -76,7 +76,7 @@ REFUSED: dict[str, str] = {
     **rows("quantization quantization.* ao ao.* quantize_* quantized_* fake_quantize_* dequantize fbgemm_* "
            "per_* choose_qparams_optimized q_scale q_zero_point q_per_channel_*",
            REASON_QUANTIZED),
-    **rows("dequantize int_repr q_scale q_zero_point q_per_channel_* qscheme is_quantized",
+    **rows("dequantize int_repr q_scale q_zero_point q_per_channel_* qscheme",
            REASON_QUANTIZED, "Tensor."),
     **rows("sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor "
            "sparse_csr sparse_csc sparse_bsr sparse_bsc", REASON_LAYOUT),

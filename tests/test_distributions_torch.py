@@ -142,3 +142,31 @@ def test_divergences(names):
         return d.kl_divergence(p, q)
 
     compare(names, lambda: divergence(flow), lambda: divergence(torch))
+
+
+CALLS = """
+Normal(0.5, 2.0); Normal(loc=0.5, scale=L.ones(3)); Normal(0.5, scale=2.0, validate_args=False);
+Normal(0.0, -1.0, False);
+StudentT(3.0); StudentT(L.ones(2), scale=2.0); Gamma(1.0, rate=L.ones(2)); Uniform(high=2.0, low=0.0);
+Poisson(L.ones(4)); Chi2(L.ones(1)).expand((3,)); LogNormal(0.0, L.ones(1)).expand((2,));
+Binomial(L.tensor([3.0]), L.tensor([0.5])).expand((2,)); Gumbel(0.0, 1.0).expand((2, 1));
+NegativeBinomial(L.tensor([3.0]), logits=L.tensor([0.5])).expand((2,)); Normal(0.0); Normal(0.0, 1.0, True, 2);
+Normal(0.0, sigma=1.0); Normal(0.0, 1.0, loc=0.0); Gamma(1.0, -1.0); Chi2()
+"""
+
+
+@pytest.mark.parametrize("text", [call.strip() for call in CALLS.split(";")])
+def test_constructors(text):
+    """One rule binds the parameters of all univariate distributions."""
+
+    def described(lib, refused):
+        try:
+            found = eval(f"L.distributions.{text}", {"L": lib})
+        except refused:
+            return "refused"
+        return tuple(found.batch_shape), found.mean
+
+    ours, theirs = described(flow, (TypeError, flow.OutOfRangeError)), described(torch, (TypeError, ValueError))
+    assert ours[0] == theirs[0]  # the batch shape, or the "r" of refused
+    if theirs != "refused":
+        np.testing.assert_allclose(ours[1].numpy(), theirs[1].numpy(), rtol=1e-6)

@@ -11,7 +11,7 @@ from ..core.source_location import fail
 from ..core.spec import finfo
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, broadcast_parameters, on_ranks_of
+from .distribution import Distribution, Univariate, broadcast_parameters, on_ranks_of
 from .inverse_cdf import open_uniform
 
 
@@ -25,6 +25,7 @@ class BinaryDistribution(Distribution):
     """A distribution with one probability, given as probs or as logits, log(p / (1 - p))."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    expanded_names: tuple[str, ...] = ("parameter",)
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
         check_probs_or_logits(type(self).__name__, probs, logits)
@@ -53,13 +54,6 @@ class BinaryDistribution(Distribution):
         inside = self.parameter.clamp(eps, 1 - eps)
         return F.log(inside) - F.log1p(-inside)
 
-    def expand(self, batch_shape, _instance=None):
-        expanded = type(self).__new__(type(self))
-        expanded.__dict__.update(self.__dict__)
-        expanded._batch_shape = type(self.batch_shape)(tuple(batch_shape))
-        expanded.parameter = self.parameter.expand(*batch_shape)
-        return expanded
-
 
 class Bernoulli(BinaryDistribution):
     """1 with probability p, else 0."""
@@ -67,18 +61,14 @@ class Bernoulli(BinaryDistribution):
     support = constraints.boolean
     has_enumerate_support = True
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
+    mean = property(lambda self: self.probs)
 
     @property
     def mode(self) -> Tensor:
         p = self.probs
         return F.where(p == 0.5, float("nan"), (p >= 0.5).to(p.dtype))
 
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+    variance = property(lambda self: self.probs * (1 - self.probs))
 
     def sample(self, sample_shape=()) -> Tensor:
         return bernoulli(self.probs.detach().expand(*self.extended_shape(sample_shape)))
@@ -101,17 +91,9 @@ class Geometric(BinaryDistribution):
 
     support = constraints.nonnegative_integer
 
-    @property
-    def mean(self) -> Tensor:
-        return 1 / self.probs - 1
-
-    @property
-    def mode(self) -> Tensor:
-        return F.mul(self.probs, 0.0)
-
-    @property
-    def variance(self) -> Tensor:
-        return (1 / self.probs - 1) / self.probs
+    mean = property(lambda self: 1 / self.probs - 1)
+    mode = property(lambda self: F.mul(self.probs, 0.0))
+    variance = property(lambda self: (1 / self.probs - 1) / self.probs)
 
     def sample(self, sample_shape=()) -> Tensor:
         p = self.probs.detach()
@@ -129,6 +111,8 @@ class Geometric(BinaryDistribution):
 class Binomial(BinaryDistribution):
     """The number of successes in total_count trials."""
 
+    expanded_names: tuple[str, ...] = ("parameter", "total_count")
+
     def __init__(self, total_count=1, probs=None, logits=None, validate_args: bool | None = None):
         super().__init__(probs, logits, validate_args)
         self.total_count, self.parameter = broadcast_parameters(total_count, self.parameter)
@@ -141,17 +125,9 @@ class Binomial(BinaryDistribution):
         """Whole numbers from 0 to total_count."""
         return constraints.integer_interval(0, self.total_count)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.total_count * self.probs
-
-    @property
-    def mode(self) -> Tensor:
-        return F.floor((self.total_count + 1) * self.probs).clamp(max=self.total_count)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
+    mean = property(lambda self: self.total_count * self.probs)
+    mode = property(lambda self: F.floor((self.total_count + 1) * self.probs).clamp(max=self.total_count))
+    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape=()) -> Tensor:
         shape = self.extended_shape(sample_shape)
@@ -164,25 +140,15 @@ class Binomial(BinaryDistribution):
         return value * logits + ways - spread
 
 
-class Poisson(Distribution):
+class Poisson(Univariate):
     """The number of events in a unit of time, `rate` on average."""
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
 
-    def __init__(self, rate, validate_args: bool | None = None):
-        (self.rate,) = broadcast_parameters(rate)
-        super().__init__(self.rate.shape, (), validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.rate
-
+    mean = property(lambda self: self.rate)
     variance = mean
-
-    @property
-    def mode(self) -> Tensor:
-        return F.floor(self.rate)
+    mode = property(lambda self: F.floor(self.rate))
 
     def sample(self, sample_shape=()) -> Tensor:
         return sampling.poisson(self.rate.detach().expand(*self.extended_shape(sample_shape)))

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..core import functions as F
 from ..core.base.errors import GradError, OutOfRangeError, ShapeError
@@ -200,15 +201,20 @@ class Distribution:
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of the parameters that `repr` shows and `expand` expands."""
+        """Names of the parameters that `repr` shows."""
         return tuple(name for name in self.arg_constraints if name in vars(self))
+
+    @property
+    def expanded_names(self) -> tuple[str, ...]:
+        """Names of the attributes that `expand` expands."""
+        return self.parameter_names
 
     def expand(self, batch_shape, _instance=None):
         """Return the same distribution with its parameters expanded to a larger batch shape."""
         expanded = type(self).__new__(type(self))
         expanded.__dict__.update(self.__dict__)
         expanded._batch_shape = Size(tuple(batch_shape))
-        for name in self.parameter_names:
+        for name in self.expanded_names:
             x = getattr(self, name)
             kept = x.shape[len(self.batch_shape) :]
             expanded.__dict__[name] = x.expand(*batch_shape, *kept)
@@ -218,6 +224,37 @@ class Distribution:
         shown = [(name, getattr(self, name)) for name in self.parameter_names if hasattr(self, name)]
         each = [f"{name}: {x if x.numel() == 1 else x.shape}" for name, x in shown]
         return f"{type(self).__name__}({', '.join(each)})"
+
+
+def constructor(names: Sequence[str], defaults: dict[str, float]) -> Callable[..., None]:
+    """`__init__` with these parameters and validate_args; compiled from text, as that of a dataclass is."""
+    arguments = "".join([f"{name}={defaults[name]}, " if name in defaults else f"{name}, " for name in names])
+    attributes = "".join([f"self.{name}, " for name in names])
+    text = f"""
+def __init__(self, {arguments}validate_args: bool | None = None):
+    {attributes} = broadcast_parameters({", ".join(names)})
+    super(Univariate, self).__init__(self.{names[0]}.shape, (), validate_args)
+"""
+    scope: dict[str, Any] = {}
+    exec(compile(text, f"{__file__}:constructor", "exec"), globals(), scope)
+    return scope["__init__"]
+
+
+class Univariate(Distribution):
+    """Base class of distributions of single numbers, whose constructor takes the parameters in `arg_constraints`.
+
+    defaults: values of the parameters that may be left out.
+    """
+
+    defaults: dict[str, float] = {}
+
+    def __init_subclass__(cls) -> None:
+        if "arg_constraints" in vars(cls) and "__init__" not in vars(cls):
+            cls.__init__ = constructor(tuple(cls.arg_constraints), cls.defaults)  # type: ignore[method-assign]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Tensor: ...
 
 
 class Independent(Distribution):

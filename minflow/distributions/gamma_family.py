@@ -14,7 +14,7 @@ from ..core.spec import finfo, float64
 from ..core.tensor import Tensor
 from . import constraints
 from .counts import BinaryDistribution
-from .distribution import Distribution, broadcast_parameters
+from .distribution import Distribution, Univariate, broadcast_parameters
 from .inverse_cdf import open_uniform
 from .normal import standard_normal
 
@@ -75,28 +75,16 @@ class ExponentialFamily(Distribution):
     """Base class of distributions whose density is an exponential of sufficient statistics."""
 
 
-class Gamma(ExponentialFamily):
+class Gamma(ExponentialFamily, Univariate):
     """The gamma distribution: the waiting time for `concentration` events that occur at `rate` per unit of time."""
 
     has_rsample = True
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support: constraints.Constraint = constraints.nonnegative
 
-    def __init__(self, concentration, rate, validate_args: bool | None = None):
-        self.concentration, self.rate = broadcast_parameters(concentration, rate)
-        super().__init__(self.concentration.shape, (), validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration / self.rate
-
-    @property
-    def mode(self) -> Tensor:
-        return ((self.concentration - 1) / self.rate).clamp(min=0)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.concentration / self.rate.square()
+    mean = property(lambda self: self.concentration / self.rate)
+    mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
+    variance = property(lambda self: self.concentration / self.rate.square())
 
     def rsample(self, sample_shape=()) -> Tensor:
         drawn = F.exp(log_standard_gamma(self.concentration, self.extended_shape(sample_shape)))
@@ -118,13 +106,11 @@ class Chi2(Gamma):
     """The sum of the squares of `df` standard normal values."""
 
     arg_constraints = {"df": constraints.positive}
+    expanded_names = ("df", "concentration", "rate")
 
     def __init__(self, df, validate_args: bool | None = None):
         (self.df,) = broadcast_parameters(df)
         super().__init__(0.5 * self.df, 0.5, validate_args)
-
-    def expand(self, batch_shape, _instance=None):
-        return Chi2(self.df.expand(*batch_shape), self.validate)
 
 
 class InverseGamma(Gamma):
@@ -137,9 +123,7 @@ class InverseGamma(Gamma):
         a = self.concentration
         return F.where(a > 1, self.rate / (a - 1), math.inf)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.rate / (self.concentration + 1)
+    mode = property(lambda self: self.rate / (self.concentration + 1))
 
     @property
     def variance(self) -> Tensor:
@@ -161,29 +145,20 @@ class InverseGamma(Gamma):
         return a + F.log(self.rate) + F.lgamma(a) - (1 + a) * F.digamma(a)
 
 
-class Beta(ExponentialFamily):
+class Beta(ExponentialFamily, Univariate):
     """A probability: `concentration1` counts successes, `concentration0` failures."""
 
     has_rsample = True
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
 
-    def __init__(self, concentration1, concentration0, validate_args: bool | None = None):
-        self.concentration1, self.concentration0 = broadcast_parameters(concentration1, concentration0)
-        super().__init__(self.concentration1.shape, (), validate_args)
-
     @property
     def total(self) -> Tensor:
         """The sum of both concentrations."""
         return self.concentration1 + self.concentration0
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration1 / self.total
-
-    @property
-    def mode(self) -> Tensor:
-        return likeliest_weights(F.stack([self.concentration1, self.concentration0], -1))[..., 0]
+    mean = property(lambda self: self.concentration1 / self.total)
+    mode = property(lambda self: likeliest_weights(F.stack([self.concentration1, self.concentration0], -1))[..., 0])
 
     @property
     def variance(self) -> Tensor:
@@ -224,13 +199,8 @@ class Dirichlet(ExponentialFamily):
         """The sum of the concentrations, (..., 1)."""
         return self.concentration.sum(-1, keepdim=True)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.concentration / self.total
-
-    @property
-    def mode(self) -> Tensor:
-        return likeliest_weights(self.concentration)
+    mean = property(lambda self: self.concentration / self.total)
+    mode = property(lambda self: likeliest_weights(self.concentration))
 
     @property
     def variance(self) -> Tensor:
@@ -252,24 +222,16 @@ class Dirichlet(ExponentialFamily):
         return self.log_normalizer() - (n - total) * F.digamma(total) - ((a - 1) * F.digamma(a)).sum(-1)
 
 
-class StudentT(Distribution):
+class StudentT(Univariate):
     """Student's t distribution with `df` degrees of freedom, scaled and shifted."""
 
     has_rsample = True
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
+    defaults = {"loc": 0.0, "scale": 1.0}
     support = constraints.real
 
-    def __init__(self, df, loc=0.0, scale=1.0, validate_args: bool | None = None):
-        self.df, self.loc, self.scale = broadcast_parameters(df, loc, scale)
-        super().__init__(self.df.shape, (), validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return F.where(self.df > 1, self.loc, math.nan)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = property(lambda self: F.where(self.df > 1, self.loc, math.nan))
+    mode = property(lambda self: self.loc)
 
     @property
     def variance(self) -> Tensor:
@@ -292,20 +254,14 @@ class StudentT(Distribution):
         return spread + (half + 0.5) * (F.digamma(half + 0.5) - F.digamma(half))
 
 
-class FisherSnedecor(Distribution):
+class FisherSnedecor(Univariate):
     """The F distribution: the ratio of two chi-squared values, each divided by its degrees of freedom."""
 
     has_rsample = True
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
 
-    def __init__(self, df1, df2, validate_args: bool | None = None):
-        self.df1, self.df2 = broadcast_parameters(df1, df2)
-        super().__init__(self.df1.shape, (), validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return F.where(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan)
+    mean = property(lambda self: F.where(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan))
 
     @property
     def mode(self) -> Tensor:
@@ -332,6 +288,7 @@ class NegativeBinomial(BinaryDistribution):
     """The number of successes, each with probability p, before `total_count` failures."""
 
     support = constraints.nonnegative_integer
+    expanded_names = ("parameter", "total_count")
 
     def __init__(self, total_count, probs=None, logits=None, validate_args: bool | None = None):
         super().__init__(probs, logits, validate_args)
@@ -340,17 +297,9 @@ class NegativeBinomial(BinaryDistribution):
         valid = constraints.greater_than_eq(0.0)
         self.require("total_count", self.total_count, valid.check(self.total_count), str(valid))
 
-    @property
-    def mean(self) -> Tensor:
-        return self.total_count * F.exp(self.logits)
-
-    @property
-    def mode(self) -> Tensor:
-        return F.floor((self.total_count - 1) * F.exp(self.logits)).clamp(min=0.0)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.mean / F.sigmoid(-self.logits)
+    mean = property(lambda self: self.total_count * F.exp(self.logits))
+    mode = property(lambda self: F.floor((self.total_count - 1) * F.exp(self.logits)).clamp(min=0.0))
+    variance = property(lambda self: self.mean / F.sigmoid(-self.logits))
 
     def sample(self, sample_shape=()) -> Tensor:
         shape = self.extended_shape(sample_shape)

@@ -9,7 +9,7 @@ from ..core.functions.arguments import ensure_tensor
 from ..core.functions.creation import rand
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, broadcast_parameters, on_ranks_of
+from .distribution import Distribution, Univariate, broadcast_parameters, on_ranks_of
 
 EULER = 0.5772156649015329
 
@@ -41,17 +41,9 @@ class Uniform(Distribution):
         super().__init__(self.low.shape, (), validate_args)
         self.require("high", self.high, self.high > self.low, "greater than low")
 
-    @property
-    def mean(self) -> Tensor:
-        return (self.high + self.low) / 2
-
-    @property
-    def mode(self) -> Tensor:
-        return self.low * float("nan")
-
-    @property
-    def variance(self) -> Tensor:
-        return (self.high - self.low).square() / 12
+    mean = property(lambda self: (self.high + self.low) / 2)
+    mode = property(lambda self: self.low * float("nan"))
+    variance = property(lambda self: (self.high - self.low).square() / 12)
 
     def rsample(self, sample_shape=()) -> Tensor:
         drawn = unit_uniform(self.extended_shape(sample_shape), self.low)
@@ -72,30 +64,17 @@ class Uniform(Distribution):
         return F.log(self.high - self.low)
 
 
-class Exponential(Distribution):
+class Exponential(Univariate):
     """The waiting time between events that occur at `rate` per unit of time."""
 
     has_rsample = True
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
 
-    def __init__(self, rate, validate_args: bool | None = None):
-        (self.rate,) = broadcast_parameters(rate)
-        super().__init__(self.rate.shape, (), validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return F.reciprocal(self.rate)
-
+    mean = property(lambda self: F.reciprocal(self.rate))
     stddev = mean
-
-    @property
-    def mode(self) -> Tensor:
-        return F.mul(self.rate, 0.0)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.rate.pow(-2)
+    mode = property(lambda self: F.mul(self.rate, 0.0))
+    variance = property(lambda self: self.rate.pow(-2))
 
     def rsample(self, sample_shape=()) -> Tensor:
         return -F.log(open_uniform(self.extended_shape(sample_shape), self.rate)) / self.rate
@@ -113,19 +92,21 @@ class Exponential(Distribution):
         return 1 - F.log(self.rate)
 
 
-class LocationScale(Distribution):
-    """A standard distribution scaled by scale > 0 and shifted by loc."""
+class Inverted(Univariate):
+    """Base class of distributions that are drawn by the inverse of their cdf."""
 
     has_rsample = True
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support: constraints.Constraint = constraints.real
-
-    def __init__(self, loc, scale, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_parameters(loc, scale)
-        super().__init__(self.loc.shape, (), validate_args)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return self.icdf(open_uniform(self.extended_shape(sample_shape), self.loc))
+        parameter = getattr(self, self.parameter_names[0])
+        return self.icdf(open_uniform(self.extended_shape(sample_shape), parameter))
+
+
+class LocationScale(Inverted):
+    """A standard distribution scaled by scale > 0 and shifted by loc."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support: constraints.Constraint = constraints.real
 
     def standardize(self, value) -> Tensor:
         """The distance of a value from `loc`, in units of `scale`."""
@@ -135,15 +116,9 @@ class LocationScale(Distribution):
 class Laplace(LocationScale):
     """A double exponential distribution around loc, with mean absolute deviation scale."""
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
+    mean = property(lambda self: self.loc)
     mode = mean
-
-    @property
-    def variance(self) -> Tensor:
-        return 2 * self.scale.square()
+    variance = property(lambda self: 2 * self.scale.square())
 
     def log_prob(self, value) -> Tensor:
         return -F.log(2 * self.scale) - F.abs(self.standardize(value))
@@ -163,17 +138,9 @@ class Laplace(LocationScale):
 class Gumbel(LocationScale):
     """The limit distribution of the maximum of many values (Gumbel 1935)."""
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc + self.scale * EULER
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.square() * (math.pi**2 / 6)
+    mean = property(lambda self: self.loc + self.scale * EULER)
+    mode = property(lambda self: self.loc)
+    variance = property(lambda self: self.scale.square() * (math.pi**2 / 6))
 
     def log_prob(self, value) -> Tensor:
         z = self.standardize(value)
@@ -192,17 +159,9 @@ class Gumbel(LocationScale):
 class Cauchy(LocationScale):
     """The ratio of two normal values; its tails are so heavy that it has no mean."""
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc * float("nan")
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
-    @property
-    def variance(self) -> Tensor:
-        return F.where(self.scale > 0, math.inf, self.scale)
+    mean = property(lambda self: self.loc * float("nan"))
+    mode = property(lambda self: self.loc)
+    variance = property(lambda self: F.where(self.scale > 0, math.inf, self.scale))
 
     def log_prob(self, value) -> Tensor:
         return -math.log(math.pi) - F.log(self.scale) - F.log1p(self.standardize(value).square())

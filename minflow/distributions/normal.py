@@ -12,7 +12,7 @@ from ..core.functions.matrices import eye_of, solve_triangular
 from ..core.source_location import fail
 from ..core.tensor import Tensor
 from . import constraints
-from .distribution import Distribution, broadcast_parameters, on_ranks_of
+from .distribution import Distribution, Univariate, on_ranks_of
 
 LOG_ROOT = math.log(math.sqrt(2 * math.pi))
 
@@ -21,7 +21,7 @@ def standard_normal(shape, like: Tensor) -> Tensor:
     return on_ranks_of(like, randn(*shape, dtype=like.dtype, device=like.device))
 
 
-class Normal(Distribution):
+class Normal(Univariate):
     """The normal distribution.
 
     loc: the mean.  scale: the standard deviation, > 0; float tensors or numbers that broadcast.
@@ -31,23 +31,10 @@ class Normal(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support: constraints.Constraint = constraints.real
 
-    def __init__(self, loc, scale, validate_args: bool | None = None):
-        self.loc, self.scale = broadcast_parameters(loc, scale)
-        super().__init__(self.loc.shape, (), validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
+    mean = property(lambda self: self.loc)
     mode = mean
-
-    @property
-    def stddev(self) -> Tensor:
-        return self.scale
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.square()
+    stddev = property(lambda self: self.scale)
+    variance = property(lambda self: self.scale.square())
 
     def rsample(self, sample_shape=()) -> Tensor:
         return self.loc + standard_normal(self.extended_shape(sample_shape), self.loc) * self.scale
@@ -66,25 +53,16 @@ class Normal(Distribution):
         return 0.5 + LOG_ROOT + F.log(self.scale)
 
 
-class LogNormal(Distribution):
+class LogNormal(Univariate):
     """exp of a normal value with mean loc and standard deviation scale."""
 
     has_rsample = True
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
 
-    def __init__(self, loc, scale, validate_args: bool | None = None):
-        self.base_dist = Normal(loc, scale, validate_args)
-        self.loc, self.scale = self.base_dist.loc, self.base_dist.scale
-        super().__init__(self.loc.shape, (), validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return F.exp(self.loc + self.scale.square() / 2)
-
-    @property
-    def mode(self) -> Tensor:
-        return F.exp(self.loc - self.scale.square())
+    base_dist = property(lambda self: Normal(self.loc, self.scale, False), doc="The distribution of the logarithm.")
+    mean = property(lambda self: F.exp(self.loc + self.scale.square() / 2))
+    mode = property(lambda self: F.exp(self.loc - self.scale.square()))
 
     @property
     def variance(self) -> Tensor:
@@ -96,37 +74,25 @@ class LogNormal(Distribution):
 
     def log_prob(self, value) -> Tensor:
         value = self.validate_value(value)
-        return Normal(self.loc, self.scale, False).log_prob(F.log(value)) - F.log(value)
+        return self.base_dist.log_prob(F.log(value)) - F.log(value)
 
     def cdf(self, value) -> Tensor:
-        return Normal(self.loc, self.scale, False).cdf(F.log(self.validate_value(value)))
+        return self.base_dist.cdf(F.log(self.validate_value(value)))
 
     def entropy(self) -> Tensor:
         return 0.5 + LOG_ROOT + F.log(self.scale) + self.loc
 
 
-class HalfNormal(Distribution):
+class HalfNormal(Univariate):
     """The absolute value of a normal value with mean 0 and standard deviation scale."""
 
     has_rsample = True
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
 
-    def __init__(self, scale, validate_args: bool | None = None):
-        (self.scale,) = broadcast_parameters(scale)
-        super().__init__(self.scale.shape, (), validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * math.sqrt(2 / math.pi)
-
-    @property
-    def mode(self) -> Tensor:
-        return F.mul(self.scale, 0.0)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.square() * (1 - 2 / math.pi)
+    mean = property(lambda self: self.scale * math.sqrt(2 / math.pi))
+    mode = property(lambda self: F.mul(self.scale, 0.0))
+    variance = property(lambda self: self.scale.square() * (1 - 2 / math.pi))
 
     def rsample(self, sample_shape=()) -> Tensor:
         return F.abs(standard_normal(self.extended_shape(sample_shape), self.scale)) * self.scale
@@ -194,15 +160,9 @@ class MultivariateNormal(Distribution):
         """The inverse of the covariance matrix."""
         return F.cholesky_inverse(self.scale_tril)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
+    mean = property(lambda self: self.loc)
     mode = mean
-
-    @property
-    def variance(self) -> Tensor:
-        return self.scale_tril.square().sum(-1)
+    variance = property(lambda self: self.scale_tril.square().sum(-1))
 
     def rsample(self, sample_shape=()) -> Tensor:
         drawn = standard_normal(self.extended_shape(sample_shape), self.loc)
@@ -249,15 +209,9 @@ class LowRankMultivariateNormal(Distribution):
         capacitance = F.matmul(scaled, self.cov_factor) + eye_of(self.cov_factor, cov_factor.shape[-1])
         self.scaled, self.capacitance_tril = scaled, F.cholesky(capacitance)  # matrix determinant lemma, Woodbury
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
+    mean = property(lambda self: self.loc)
     mode = mean
-
-    @property
-    def variance(self) -> Tensor:
-        return self.cov_factor.square().sum(-1) + self.cov_diag
+    variance = property(lambda self: self.cov_factor.square().sum(-1) + self.cov_diag)
 
     @property
     def covariance_matrix(self) -> Tensor:

@@ -11,34 +11,20 @@ from ..core.spec import float64
 from ..core.tensor import Tensor
 from . import constraints
 from .counts import BinaryDistribution
-from .distribution import Distribution, broadcast_parameters
+from .distribution import Univariate
 from .gamma_family import log_beta
-from .inverse_cdf import EULER, open_uniform
+from .inverse_cdf import EULER, Inverted, open_uniform
 
 
-class HalfCauchy(Distribution):
+class HalfCauchy(Inverted):
     """The absolute value of a Cauchy value with location 0."""
 
-    has_rsample = True
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
 
-    def __init__(self, scale, validate_args: bool | None = None):
-        (self.scale,) = broadcast_parameters(scale)
-        super().__init__(self.scale.shape, (), validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return F.where(self.scale > 0, math.inf, self.scale)
-
+    mean = property(lambda self: F.where(self.scale > 0, math.inf, self.scale))
     variance = mean
-
-    @property
-    def mode(self) -> Tensor:
-        return F.mul(self.scale, 0.0)
-
-    def rsample(self, sample_shape=()) -> Tensor:
-        return self.icdf(open_uniform(self.extended_shape(sample_shape), self.scale))
+    mode = property(lambda self: F.mul(self.scale, 0.0))
 
     def log_prob(self, value) -> Tensor:
         z = self.validate_value(value) / self.scale
@@ -54,36 +40,23 @@ class HalfCauchy(Distribution):
         return F.log(self.scale) + math.log(2 * math.pi)
 
 
-class Pareto(Distribution):
+class Pareto(Inverted):
     """Values above `scale` whose tail falls with the power `alpha`."""
 
-    has_rsample = True
     arg_constraints = {"scale": constraints.positive, "alpha": constraints.positive}
-
-    def __init__(self, scale, alpha, validate_args: bool | None = None):
-        self.scale, self.alpha = broadcast_parameters(scale, alpha)
-        super().__init__(self.scale.shape, (), validate_args)
 
     @property
     def support(self) -> constraints.Constraint:
         """Numbers from scale on."""
         return constraints.greater_than_eq(self.scale)
 
-    @property
-    def mean(self) -> Tensor:
-        return F.where(self.alpha > 1, self.alpha * self.scale / (self.alpha - 1), math.inf)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.scale
+    mean = property(lambda self: F.where(self.alpha > 1, self.alpha * self.scale / (self.alpha - 1), math.inf))
+    mode = property(lambda self: self.scale)
 
     @property
     def variance(self) -> Tensor:
         a = self.alpha
         return F.where(a > 2, self.scale.square() * a / ((a - 1).square() * (a - 2)), math.inf)
-
-    def rsample(self, sample_shape=()) -> Tensor:
-        return self.icdf(open_uniform(self.extended_shape(sample_shape), self.scale))
 
     def log_prob(self, value) -> Tensor:
         a, value = self.alpha, self.validate_value(value)
@@ -99,15 +72,10 @@ class Pareto(Distribution):
         return F.log(self.scale / self.alpha) + 1 + F.reciprocal(self.alpha)
 
 
-class GeneralizedPareto(Distribution):
+class GeneralizedPareto(Inverted):
     """The excess over a high threshold `loc`; concentration: the shape of the tail, 0 for an exponential one."""
 
-    has_rsample = True
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
-
-    def __init__(self, loc, scale, concentration, validate_args: bool | None = None):
-        self.loc, self.scale, self.concentration = broadcast_parameters(loc, scale, concentration)
-        super().__init__(self.loc.shape, (), validate_args)
 
     @property
     def support(self) -> constraints.Constraint:
@@ -126,9 +94,7 @@ class GeneralizedPareto(Distribution):
         c = self.concentration
         return F.where(c < 0.5, self.scale.square() / ((1 - c).square() * (1 - 2 * c)), math.inf)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = property(lambda self: self.loc)
 
     def log_survival(self, value: Tensor) -> Tensor:
         """log(1 - cdf), for any concentration."""
@@ -136,9 +102,6 @@ class GeneralizedPareto(Distribution):
         flat = F.abs(c) < 1e-8
         c = F.where(flat, 1.0, c)
         return F.where(flat, -z, -F.log1p(c * z) / c)
-
-    def rsample(self, sample_shape=()) -> Tensor:
-        return self.icdf(open_uniform(self.extended_shape(sample_shape), self.loc))
 
     def log_prob(self, value) -> Tensor:
         return (1 + self.concentration) * self.log_survival(self.validate_value(value)) - F.log(self.scale)
@@ -156,36 +119,24 @@ class GeneralizedPareto(Distribution):
         return F.log(self.scale) + self.concentration + 1
 
 
-class Weibull(Distribution):
+class Weibull(Inverted):
     """The life time of a part whose failure rate changes with age: falls for concentration < 1, else rises."""
 
-    has_rsample = True
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
-
-    def __init__(self, scale, concentration, validate_args: bool | None = None):
-        self.scale, self.concentration = broadcast_parameters(scale, concentration)
-        super().__init__(self.scale.shape, (), validate_args)
 
     def moment(self, n: int) -> Tensor:
         """The mean of the n-th power of value / scale."""
         return F.exp(F.lgamma(1 + n / self.concentration))
 
-    @property
-    def mean(self) -> Tensor:
-        return self.scale * self.moment(1)
+    mean = property(lambda self: self.scale * self.moment(1))
 
     @property
     def mode(self) -> Tensor:
         k = self.concentration
         return F.where(k > 1, self.scale * ((k - 1) / k).clamp(min=0.0).pow(1 / k), 0.0)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.scale.square() * (self.moment(2) - self.moment(1).square())
-
-    def rsample(self, sample_shape=()) -> Tensor:
-        return self.icdf(open_uniform(self.extended_shape(sample_shape), self.scale))
+    variance = property(lambda self: self.scale.square() * (self.moment(2) - self.moment(1).square()))
 
     def log_prob(self, value) -> Tensor:
         z, k = self.validate_value(value) / self.scale, self.concentration
@@ -202,25 +153,18 @@ class Weibull(Distribution):
         return EULER * (1 - 1 / k) + F.log(self.scale / k) + 1
 
 
-class Kumaraswamy(Distribution):
+class Kumaraswamy(Inverted):
     """A shape on (0, 1) like that of a beta distribution, with a cdf in closed form (Kumaraswamy 1980)."""
 
-    has_rsample = True
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
-
-    def __init__(self, concentration1, concentration0, validate_args: bool | None = None):
-        self.concentration1, self.concentration0 = broadcast_parameters(concentration1, concentration0)
-        super().__init__(self.concentration1.shape, (), validate_args)
 
     def moment(self, n: int) -> Tensor:
         """The mean of the n-th power."""
         b = self.concentration0
         return b * F.exp(log_beta(1 + n / self.concentration1, b))
 
-    @property
-    def mean(self) -> Tensor:
-        return self.moment(1)
+    mean = property(lambda self: self.moment(1))
 
     @property
     def mode(self) -> Tensor:
@@ -228,12 +172,7 @@ class Kumaraswamy(Distribution):
         found = ((a - 1) / (a * b - 1)).pow(1 / a)
         return F.where((a < 1) | (b < 1), math.nan, found)
 
-    @property
-    def variance(self) -> Tensor:
-        return self.moment(2) - self.mean.square()
-
-    def rsample(self, sample_shape=()) -> Tensor:
-        return self.icdf(open_uniform(self.extended_shape(sample_shape), self.concentration1))
+    variance = property(lambda self: self.moment(2) - self.mean.square())
 
     def log_prob(self, value) -> Tensor:
         value, a, b = self.validate_value(value), self.concentration1, self.concentration0
@@ -314,21 +253,14 @@ class ContinuousBernoulli(BinaryDistribution):
         return self.mean * (F.log1p(-p) - F.log(p)) - self.log_normalizer() - F.log1p(-p)
 
 
-class VonMises(Distribution):
+class VonMises(Univariate):
     """An angle in radians around `loc`; concentration: > 0, large for a narrow peak."""
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
     CANDIDATES = 32  # each is accepted with a probability of at least 0.66 (Best & Fisher 1979)
 
-    def __init__(self, loc, concentration, validate_args: bool | None = None):
-        self.loc, self.concentration = broadcast_parameters(loc, concentration)
-        super().__init__(self.loc.shape, (), validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
+    mean = property(lambda self: self.loc)
     mode = mean
 
     @property

@@ -124,6 +124,9 @@ NAME_ALIASES = {
     "_BaseDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
     "_SingleProcessDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
     "_MultiProcessingDataLoaderIter": "compat.torch_classes.WorkerIterator",
+    "_get_clones": "nn.modules.transformer.clones", "_get_activation_fn": "nn.modules.transformer.activation_function",
+    "_reduction": "compat.private_names._Reduction", "_Reduction": "compat.private_names._Reduction",
+    **{f"_no_grad_{name}": f"nn.init.{name}" for name in "normal_ uniform_ trunc_normal_".split()},
     **{name: f"compat.private_names.{name}" for name in """_softmax _log_softmax _shape_as_tensor _weight_norm _check
        _is_tracing _get_tracing_state""".split()},
     **{name: "compat.private_names.ignored" for name in """_jit_set_profiling_executor _jit_set_profiling_mode
@@ -317,7 +320,7 @@ def add_lazy_names(module: ModuleType, paths: Sequence[str]) -> None:
 def import_alias(package: str, name: str) -> Any:
     """Import an alias on attribute access: `flow.backends` without `import minflow.backends`. None if there is none."""
     path = f"{package}.{name}".partition(".")[2]
-    if package == "flow" and (name in NAME_ALIASES or name.startswith(FOREACH)):
+    if name in NAME_ALIASES or name.startswith(FOREACH):
         return private_name(name)
     if path in IMPORTED_TYPES:
         return refused_type(path)

@@ -84,3 +84,20 @@ def _get_tracing_state() -> None:
 
 def ignored(*settings: Any) -> None:
     """Do nothing: settings of PyTorch's script compiler."""
+
+
+class _Reduction:
+    """PyTorch's module of the arguments of losses."""
+
+    @staticmethod
+    def get_enum(reduction: str) -> int:
+        """Number of a reduction: 0 for "none", 1 for "mean", 2 for "sum"."""
+        F.arguments.check_reduction("get_enum", reduction)
+        return ("none", "mean", "sum").index(reduction)
+
+    @staticmethod
+    def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
+        """The reduction that the former arguments of losses mean."""
+        if reduce is not None and not reduce:
+            return "none"
+        return "mean" if size_average is None or size_average else "sum"

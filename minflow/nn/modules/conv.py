@@ -16,6 +16,7 @@ from ...core.tensor import Tensor
 from .. import functional as F, init
 from ..functional.arguments import sizes
 from ..functional.conv import Sizes
+from ..module import Module
 from ..parameter import Parameter
 from .by_axes import ByAxes
 from .linear import check_size
@@ -27,6 +28,28 @@ class Convolution(ByAxes):
     """Base of the six convolution layers: sizes, options, weight and bias."""
 
     transposed = False  # transposed: True if the weight starts with in_channels
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: tuple[int, ...] | str,
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str = "zeros",
+        *place: Any,
+    ):
+        """Constructor of PyTorch's `_ConvNd`, for classes of programs. place: device, dtype."""
+        super().__init__()
+        self.axes, self.transposed = len(kernel_size), transposed
+        options = (stride, padding, dilation, groups, bias, padding_mode, *(place or (None, None)))
+        self.initialize(in_channels, out_channels, kernel_size, *options)
+        self.output_padding = tuple(output_padding)
 
     def initialize(
         self,
@@ -103,17 +126,21 @@ class Conv(Convolution):
         device: Device | str | None = None,
         dtype: DType | None = None,
     ):
-        super().__init__()
+        Module.__init__(self)
         options: tuple[Any, ...] = (stride, padding, dilation, groups, bias, padding_mode, device, dtype)
         self.initialize(in_channels, out_channels, kernel_size, *options)
 
     def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The convolution with another weight and bias; classes of programs call and override it."""
         function = getattr(F, type(self).function)
         padding: Sizes | str = self.padding
         if self.padding_mode != "zeros":
             F.arguments.check_tensor(type(self).__name__, input)
             input, padding = F.pad(input, self.padding_widths(), mode=self.padding_mode), 0
-        return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     function = "conv2d"
 
@@ -123,6 +150,8 @@ class Conv(Convolution):
             total = [d * (k - 1) if self.padding == "same" else 0 for d, k in zip(self.dilation, self.kernel_size)]
             return [n for t in reversed(total) for n in (t // 2, t - t // 2)]
         return [p for p in reversed(self.padding) for _ in range(2)]
+
+    _reversed_padding_repeated_twice = property(padding_widths)  # PyTorch's name
 
 
 class Conv1d(Conv):

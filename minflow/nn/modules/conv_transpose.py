@@ -6,6 +6,7 @@ Read next: `../functional/conv_transpose.py`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...core.base.errors import ShapeError
 from ...core.source_location import fail
@@ -13,6 +14,7 @@ from ...core.spec import Device, DType
 from ...core.tensor import Tensor
 from .. import functional as F
 from ..functional.arguments import check_tensor, sizes
+from ..module import Module
 from .conv import Convolution
 
 
@@ -40,7 +42,7 @@ class ConvTranspose(Convolution):
         device: Device | str | None = None,
         dtype: DType | None = None,
     ):
-        super().__init__()
+        Module.__init__(self)
         name = type(self).__name__
         padding = sizes(name, "padding", padding, 0, self.axes)
         self.initialize(
@@ -74,6 +76,10 @@ class ConvTranspose(Convolution):
             what = f"{name}: output_size must be from {tuple(least)} to {most}, got {size}"
             fail(ShapeError, what, "one of these sizes", input=input)
         return tuple([w - a for a, w in zip(least, size)])
+
+    def _output_padding(self, input: Tensor, output_size: Sequence[int] | None, *options: Any) -> tuple[int, ...]:
+        """PyTorch's name of `output_padding_for`. options: stride, padding, ..., which are those of the layer."""
+        return self.output_padding if output_size is None else self.output_padding_for(input, output_size)
 
 
 class ConvTranspose1d(ConvTranspose, axes=1):

@@ -25,7 +25,8 @@ class Loss(LegacyOverload, Module):
 class WeightedLoss(Loss):
     """A loss with a weight tensor, kept as a buffer."""
 
-    def __init__(self, weight: Tensor | None, reduction: str):
+    @legacy_reduction("self weight size_average reduce reduction")
+    def __init__(self, weight: Tensor | None = None, reduction: str = "mean"):
         super().__init__(reduction=reduction)
         self.register_buffer("weight", weight)
 

@@ -41,6 +41,8 @@ class BatchNorm(Norm, ByAxes):
 
     _version = 2  # as in PyTorch
 
+    axes = (2, 3, 4, 5)
+
     def __init__(
         self,
         num_features: int,
@@ -106,12 +108,7 @@ class BatchNorm(Norm, ByAxes):
         name = type(self).__name__
         F.arguments.check_tensor(name, input)
         shape = input.spec.shape
-        if len(shape) not in self.axes:
-            expected = " or ".join(INPUT_SHAPES[n] for n in self.axes)
-            other = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d", 5: "BatchNorm3d"}.get(len(shape))
-            hint = f"nn.{other}({shape[1]})" if other else f"x.flatten({max(self.axes) - 1}) keeps axis 1, the channels"
-            hint = hint if len(shape) > 1 else f"x.reshape{expected.split(' or ')[0]}: channels are axis 1"
-            fail(ShapeError, f"{name}: the input must be {expected}, got {len(shape)} axes", hint, input=input)
+        self._check_input_dim(input)
         if shape[1] != self.num_features:
             last = shape[-1] == self.num_features and len(shape) > 2
             fail(
@@ -124,6 +121,16 @@ class BatchNorm(Norm, ByAxes):
                 else f"nn.{name}({shape[1]})",
                 input=input,
             )
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        """Raise ShapeError for another number of axes; classes of programs override it."""
+        name, shape = type(self).__name__, input.spec.shape
+        if len(shape) not in self.axes:
+            expected = " or ".join(INPUT_SHAPES[n] for n in self.axes)
+            other = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d", 5: "BatchNorm3d"}.get(len(shape))
+            hint = f"nn.{other}({shape[1]})" if other else f"x.flatten({max(self.axes) - 1}) keeps axis 1, the channels"
+            hint = hint if len(shape) > 1 else f"x.reshape{expected.split(' or ')[0]}: channels are axis 1"
+            fail(ShapeError, f"{name}: the input must be {expected}, got {len(shape)} axes", hint, input=input)
 
     def extra_repr(self) -> str:
         return (

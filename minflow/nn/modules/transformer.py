@@ -42,7 +42,17 @@ def clone_layers(stack: str, layer: Module, num_layers: int, norm: Module | None
         if not isinstance(part, Module) and (name != "norm" or part is not None):
             what = f"{stack}: {name} must be a Module, got {type(part).__name__}"
             fail(DTypeError, what, f"nn.{stack}(nn.{stack}Layer(d_model, nhead), num_layers, nn.LayerNorm(d_model))")
-    return ModuleList([copy.deepcopy(layer) for _ in range(num_layers)])
+    return clones(layer, num_layers)
+
+
+def clones(module: Module, N: int) -> ModuleList:
+    """N copies of a module; PyTorch's `_get_clones`."""
+    return ModuleList([copy.deepcopy(module) for _ in range(N)])
+
+
+def activation_function(activation: str) -> Callable[[Tensor], Tensor]:
+    """The function named "relu" or "gelu"; PyTorch's `_get_activation_fn`."""
+    return resolve_activation("_get_activation_fn", activation)
 
 
 class TransformerLayer(Module):

@@ -359,13 +359,13 @@ def race(ratio, one, other, rounds=7, **clock):
 
 
 def calls_added(ratio, fewer, more):
-    """Number of calls of f and of g by which more rounds differ from fewer."""
-    def count(rounds):
+    """Number of calls of f and of g by which more rounds differ from fewer. None: the default number."""
+    def count(*rounds):
         called = []
-        ratio(lambda: called.append("f"), lambda: called.append("g"), rounds)
+        ratio(lambda: called.append("f"), lambda: called.append("g"), *rounds)
         return np.array([called.count("f"), called.count("g")])
 
-    return (count(more) - count(fewer)).tolist()
+    return (count(more) - (count() if fewer is None else count(fewer))).tolist()
 
 
 @exercise.cases
@@ -381,6 +381,7 @@ def cases(rng):
     yield case(0.01, 0.02, 2, run=race, first=0.03, text="f 10 ms, g 20 ms, 2 rounds; the first call of each takes "
                                                          "30 ms more")
     yield case(5, 9, run=calls_added, expected=[4, 4], text="9 rounds instead of 5: how many more calls of f, and of g")
+    yield case(None, 9, run=calls_added, expected=[2, 2], hidden=True)
     a, b = float(rng.uniform(0.01, 0.02)), float(rng.uniform(0.03, 0.05))
     yield case(a, b, run=race, first=0.2, slow={9: 2.0}, hidden=True)
     yield case(b, a, 5, run=race, first=0.1, slow={6: 1.0}, hidden=True)

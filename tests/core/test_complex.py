@@ -116,6 +116,11 @@ def test_construction_and_queries():
     assert x.resolve_conj() is x and x.resolve_neg() is x and not x.is_conj()
     assert flow.isreal(x).tolist() == [False, True] and flow.isreal(flow.tensor([1])).tolist() == [True]
     assert flow.angle(flow.tensor([1.0, -1.0, 0.0])).tolist() == [0, flow.tensor(math.pi).item(), 0]
+    missing = flow.tensor([math.nan], requires_grad=True)
+    with pytest.warns(flow.MinflowWarning, match="the loss is nan"):
+        missing.angle().backward(flow.ones(1))
+    assert missing.grad.item() == 0
+    assert flow.ones(2, 3, 4).mH.shape == (2, 4, 3)
     assert (x == flow.tensor([1 + 2j, 0j])).tolist() == [True, False] and (x != 3.5).tolist() == [True, False]
     assert complex(x[0]) == 1 + 2j and bool(x[0]) and x.isnan().tolist() == [False, False]
     assert x.sum().item() == 4.5 + 2j and x.mean().item() == 2.25 + 1j and x.any().item()
@@ -177,6 +182,7 @@ test_refused = refusals(
         (DTypeError, lambda: flow.complex(flow.ones(2), flow.ones(2).double()), "float32 of real and float64 of imag"),
         (DTypeError, lambda: flow.complex(flow.ones(2).half(), flow.ones(2).half()), "got float16"),
         (DTypeError, lambda: V.H, "adjoint: input must have at least 2 axes, got 1"),
+        (ShapeError, lambda: flow.ones(2, 3, 4).H, "H: the tensor must be a matrix, got 3 axes"),
         (DTypeError, lambda: flow.fft.rfft(V), "rfft: the input must be real, got complex64"),
         (DTypeError, lambda: flow.fft.fft(V.real.half()), "not defined for float16"),
         (OutOfRangeError, lambda: flow.fft.fft(V, n=0), "fft: axis 0 must have at least 1 element, got 0"),

@@ -50,6 +50,7 @@ test_mistakes = refusals(
         (lambda: X.slice_scatter(X, 1, step=0), "step must be at least 1, got 0"),
         (lambda: X.diag_embed(0, 1, 1), "the same axis"),
         (lambda: X[0].fill_diagonal_(1.0), "axes of the same size|has shape"),
+        (lambda: X.fill_diagonal_([]), r"fill_diagonal_: the value must be one number, got \[\]"),
         (lambda: X.as_strided((2, 2), (1,)), "one stride"),
         (lambda: X.as_strided((2, 2), (1, -1)), "strides"),
         (lambda: X.as_strided_scatter(X[:, :2], (2, 2), (1, -1)), "strides"),

@@ -37,6 +37,8 @@ def test_flatten_needs_a_batch():
     text = r"(?s)Flatten merges the axes from 1 on, but the input has only 1.*float32\[64\].*x\.unsqueeze\(0\)"
     with pytest.raises(IndexError, match=text):
         nn.Sequential(nn.Flatten(), nn.Linear(64, 10))(flow.ones(8, 8).flatten())
+    with pytest.raises(TypeError, match="start_dim must be an integer, not str"):
+        nn.Flatten("x")(flow.ones(2, 3))
     assert nn.Flatten(0)(flow.ones(3)).shape == (3,) and nn.Flatten(0)(flow.tensor(1.0)).shape == (1,)
 
 

@@ -63,7 +63,7 @@ def angle(input: Tensor) -> Tensor:
     if input.spec.dtype.is_complex:
         return e.atan2(z.imag(input), z.real(input))
     x = input if input.spec.floating else to(input, default_dtype())
-    return e.where(c.isnan(x), x, e.where(c.lt(x, 0), math.pi, zeros_of(x.spec)))
+    return e.where(c.isnan(x), e.mul(x, 0), e.where(c.lt(x, 0), math.pi, zeros_of(x.spec)))
 
 
 def sgn(input: Tensor) -> Tensor:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .. import functions as F
+from ..base.errors import ShapeError
+from ..source_location import fail
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -34,9 +36,14 @@ class Complex:
     @property
     def H(self: Tensor) -> Tensor:
         """The conjugate transpose of a matrix."""
+        if self.spec.ndim > 2:
+            fail(ShapeError, f"H: the tensor must be a matrix, got {self.spec.ndim} axes", "x.mH", x=self)
         return self.adjoint()
 
-    mH = H
+    @property
+    def mH(self: Tensor) -> Tensor:
+        """The conjugate transpose of the last two axes."""
+        return self.adjoint()
 
     def conj_physical(self: Tensor) -> Tensor:
         """The complex conjugate; see `conj`."""

@@ -74,6 +74,7 @@ class InPlace:
 
     def fill_diagonal_(self: Tensor, fill_value: Tensor | float, wrap: bool = False) -> Tensor:
         """Fill the diagonal with one value, in place; wrap: again below each square block of a tall matrix."""
+        check_one_number("fill_diagonal_", fill_value)
         return write_into(self, F.fill_diagonal(self, fill_value, wrap))
 
     def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
@@ -89,9 +90,7 @@ class InPlace:
 
     def fill_(self: Tensor, value: Tensor | float) -> Tensor:
         """Fill with one value."""
-        if getattr(value, "shape", ()) or isinstance(value, list | tuple):
-            what = f"fill_: the value must be one number, got {tuple(getattr(value, 'shape', ())) or value!r}"
-            fail(ShapeError, what, "copy_(...), or value.item()", value=value)
+        check_one_number("fill_", value)
         repeated = repeated_axes(self)
         if not repeated:
             return write_into(self, value, target_unused=True)
@@ -172,6 +171,14 @@ def reshape_in_place(view: Callable, target: Tensor, *args: Any, **options: Any)
         return target.requires_grad_()
     target._value, target._needs = fresh._value, fresh._needs
     return target
+
+
+def check_one_number(op: str, value: Any) -> None:
+    """Refuse a list, and a tensor or array with axes."""
+    shape = tuple(getattr(value, "shape", ()))
+    if shape or isinstance(value, list | tuple):
+        what = f"{op}: the value must be one number, got {shape or value!r}"
+        fail(ShapeError, what, "copy_(...), or value.item()", value=value)
 
 
 def integer_limit(dtype: DType) -> int:

@@ -6,6 +6,7 @@ Read next: `linear.py`, the layer that usually follows Flatten.
 from __future__ import annotations
 
 from ...core.base.errors import OutOfRangeError
+from ...core.functions.arguments import integer
 from ...core.source_location import fail
 from ...core.tensor import Tensor
 from ..functional.arguments import check_tensor
@@ -23,7 +24,7 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         check_tensor("Flatten", input)
-        if 0 < self.start_dim >= (input.ndim or 1):
+        if 0 < integer(self.start_dim, "start_dim") >= (input.ndim or 1):
             what = f"Flatten merges the axes from {self.start_dim} on, but the input has only {input.ndim}"
             hint = "x.unsqueeze(0) for one example: the first axis counts the examples of a batch"
             fail(OutOfRangeError, what, hint, input=input)

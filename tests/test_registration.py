@@ -29,6 +29,7 @@ INTERNAL = {
     "copy_to": "Tensor.to",
     "recompute": "the pass of that name",
     "trunc_divide": "div(rounding_mode='trunc')",
+    "mix": "the running statistics of batch_norm",
     "uniform": "rand and dropout",
     **dict.fromkeys(("checked_labels", "nll", "softmax_cross_entropy", "soft_cross_entropy"), "losses"),
     **dict.fromkeys(("binary_entropy", "logit_entropy"), "binary cross-entropy"),

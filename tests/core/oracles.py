@@ -141,6 +141,7 @@ ORACLES = {
     "remainder": of(lambda a, b: a - b * np.floor(a / b).astype(a.dtype)),
     "fmod": of(lambda a, b: a - b * np.trunc(a / b).astype(a.dtype)),
     "trunc_divide": of(lambda a, b: np.trunc(a / b), True),
+    "mix": of(lambda a, b, keep, take: keep * a + take * b, True),
     "lerp": of(lambda a, b, w: (1 - w) * a + w * b, True),
     "maximum": of(lambda a, b: np.where(a > b, a, b)),
     "minimum": of(lambda a, b: np.where(a < b, a, b)),

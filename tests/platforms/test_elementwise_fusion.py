@@ -326,7 +326,7 @@ def test_nan_and_infinity_match_numpy(size):
     """For each op with a fusible formula, and powers."""
     x = np.resize(np.array(EDGES, "f4"), size)
     y = np.roll(x, 5)
-    programs = [lambda x, y, op=op: op(*(x, y, 0.3)[: len(op.inputs)]) * 1 for op in FUSIBLE]
+    programs = [lambda x, y, op=op: op(*(x, y, 0.3, 0.7)[: len(op.inputs)]) * 1 for op in FUSIBLE]
     programs += [lambda x, y: flow.nn.functional.relu6(x) ** 2, lambda x, y: (x * 1) ** 3]
     for program in programs:
         (node,) = clusters_of(program, [x, y])

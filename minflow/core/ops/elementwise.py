@@ -268,6 +268,33 @@ def _(xp, a, b, weight, out=None):
         return write_out(xp, xp.where(xp.abs(weight) < 0.5, a + weight * way, b - way * (1 - weight)), out)
 
 
+mix = define(
+    "mix(a, b, keep, take)",
+    broadcast("mix", "a", "b", "keep", "take"),
+    dict(
+        a=lambda g, keep: g * keep,
+        b=lambda g, take: g * take,
+        keep=lambda g, a: g * a,
+        take=lambda g, b: g * b,
+    ),
+    elementwise="float",
+    scalar=lambda b, x, y, keep, take: b.add(b.mul(x, keep), b.mul(y, take)),
+    linear=("a, b",),
+    examples=[
+        case(floats(3, 4), floats(3, 4), floats(3, 4), floats(3, 4)),
+        case(floats(3, 1), floats(4), 0.9, 0.1),
+        case(floats(0, 3), floats(3), 1, 0),
+        case(floats(3, dtype="float32"), floats(3, dtype="float32"), 0.75, 0.5),
+    ],
+    doc="a * keep + b * take: one step of a running average of b, if the weights add up to 1.",
+)
+
+
+@kernel(mix)
+def _(xp, a, b, keep, take, out=None):
+    return xp.add(a * keep, b * take, out=out)
+
+
 atan2 = define(
     "atan2(y, x)",
     broadcast("atan2", "y", "x"),

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from ...core.base.dtypes import HALF_DTYPES
 from ...core.base.errors import DTypeError, OutOfRangeError, ShapeError
+from ...core.functionalize import apply_inplace
 from ...core.grad.modes import no_grad
 from ...core.ops import norm
+from ...core.ops.elementwise import mix
 from ...core.ops.shape import filled
 from ...core.source_location import fail
 from ...core.spec import float32
@@ -86,8 +88,8 @@ def move_running_stats(
     """Move running statistics towards those of a batch. var: biased.  count: the elements of a channel."""
     if running_mean is not None and running_var is not None and count:
         with no_grad():
-            running_mean.mul_(1 - momentum).add_(mean.detach() * momentum)
-            running_var.mul_(1 - momentum).add_(var.detach() * (momentum * (count / max(count - 1, 1))))
+            apply_inplace(mix, running_mean, mean, 1 - momentum, momentum)
+            apply_inplace(mix, running_var, var, 1 - momentum, momentum * (count / max(count - 1, 1)))
 
 
 def normalize_with_stats(

@@ -39,17 +39,18 @@ def _(xp, x, weight, bias, eps, out=None):
     var.fill(0)
     if not x.size:
         return out
-    for tile in tiles(x):
+    parts = tiles(x)
+    for tile in parts:
         mean += channel_sums(xp, x[tile])
     mean /= count
     center = mean.reshape(shape)
-    for tile in tiles(x):
+    for tile in parts:
         moved = xp.subtract(x[tile], center, out=y[tile])
         var += per_channel(xp, moved, moved)
     var /= count
     scale = (weight / xp.sqrt(var + x.dtype.type(eps))).reshape(shape)
     shift = bias.reshape(shape)
-    for tile in tiles(x):
+    for tile in parts:
         place = y[tile]
         xp.multiply(place, scale, out=place)
         xp.add(place, shift, out=place)

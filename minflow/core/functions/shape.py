@@ -319,14 +319,14 @@ def cat(tensors: Sequence, dim: int = 0) -> Tensor:
         what = "cat: tensors must be a list or tuple of at least one tensor"
         fail(DTypeError, what, "flow.cat([a, b])", tensors=tensors)
     tensors = [ensure_tensor(x) for x in tensors]
-    dtype = promote(*[x.spec for x in tensors])
-    full = [
-        x for x in tensors if x.spec.shape != (0,)
-    ] or tensors  # PyTorch accepts tensors of shape (0,) among the others
-    axis = normalize_axis(dim, full[0].spec.ndim, full[0])
-    if not full[0].spec.ndim:
-        fail(ShapeError, "cat: tensors must have at least one axis", "flow.stack([a, b])", first=full[0])
-    return s.cat(*[to(x, dtype) for x in full], dim=axis)
+    if len(specs := dict.fromkeys([x.spec for x in tensors])) > 1:
+        dtype = promote(*specs)
+        tensors = [to(x, dtype) for x in tensors]
+        tensors = [x for x in tensors if x.spec.shape != (0,)] or tensors  # as in PyTorch
+    axis = normalize_axis(dim, tensors[0].spec.ndim, tensors[0])
+    if not tensors[0].spec.ndim:
+        fail(ShapeError, "cat: tensors must have at least one axis", "flow.stack([a, b])", first=tensors[0])
+    return s.cat(*tensors, dim=axis)
 
 
 concatenate = cat

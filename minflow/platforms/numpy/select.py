@@ -96,19 +96,16 @@ def select_scaled(values, x, slope, out) -> bool:
     """
     if hasattr(slope, "shape") or not all([v.__class__ is np.ndarray and all_contiguous(v) for v in (values, x, out)]):
         return False
-    if (
-        x.size < MIN_ELEMENTS
-        or x.dtype.char not in "fd"
-        or not values.shape == x.shape == out.shape
-        or (not values.dtype == x.dtype == out.dtype)
-    ):
+    if x.dtype.char not in "fd" or not values.shape == x.shape == out.shape:
+        return False
+    if not values.dtype == x.dtype == out.dtype:
         return False
     values, x, out = [v.reshape(-1) for v in (values, x, out)]
+    factors = np.array([slope, 1], x.dtype)
     with np.errstate(all="ignore"):
         for first in range(0, x.size, CHUNK):
             here = slice(first, first + CHUNK)
-            part = values[here]
-            choose(np.greater(x[here], 0), part, np.multiply(part, slope), out[here])
+            np.multiply(values[here], factors.take(np.greater(x[here], 0).view("i1")), out=out[here])
     return True
 
 

@@ -136,4 +136,4 @@ def test_training_step_is_counted():
     graph.config.exact(True)
     graph(flow.rand(4, 1, 8, 8), flow.tensor([1, 2, 3, 4]))
     calls = graph.plan.record.calls
-    assert len(calls) > 30 and not [call.name for call in calls if call.flops is None]
+    assert len(calls) > 25 and not [call.name for call in calls if call.flops is None]

@@ -58,7 +58,7 @@ ALIASES = {
     "autograd.grad_mode": "core.grad.modes", "autograd.anomaly_mode": "core.grad.modes",
     "cuda.amp": "amp", "cuda.random": "cuda", "compatible.single_client": "",
     "experimental.nn": "nn", "experimental.optim": "optim",
-    "_tensor": "core.tensor",
+    "_tensor": "core.tensor", "torch": "",
     "random": "job.legacy.random", "unittest": "job.legacy.unittest",
     "nn.graph.graph_config": "nn.graph.config", "nn.graph.graph_block": "nn.graph.config",
     "nn.modules.module": "nn.module", "nn.modules.container": "nn.containers",
@@ -121,6 +121,11 @@ NAME_ALIASES = {
     **{name: f"nn.utils.convert.{name}" for name in ("_flatten_dense_tensors", "_unflatten_dense_tensors")},
     "WeightsEnum": "vision.models.weights.Weights", "_TensorMeta": "compat.torch_classes.TensorMeta",
     **{name: f"compat.torch_functions.{name}" for name in ("_log_api_usage_once", "_parse_to")},
+    **dict.fromkeys("""_mps_is_available _cuda_isInBadFork _is_tracing _get_tracing_state
+        _are_functorch_transforms_active""".split(), "compat.namespaces.mps.is_available"),
+    **dict.fromkeys("""_jit_set_profiling_mode _jit_set_profiling_executor _jit_set_texpr_fuser_enabled
+        _jit_set_nvfuser_enabled _jit_override_can_fuse_on_cpu _jit_override_can_fuse_on_gpu
+        _cuda_clearCublasWorkspaces""".split(), "compat.namespaces.jit.do_nothing"),
     "_BaseDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
     "_SingleProcessDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
     "_MultiProcessingDataLoaderIter": "compat.torch_classes.WorkerIterator",

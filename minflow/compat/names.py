@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -126,7 +127,21 @@ def alias_library(library: str) -> None:
 
 
 def alias_libraries(force_torch: bool) -> None:
-    """Alias oneflow, and torch unless it is installed. force_torch: even then."""
+    """Alias oneflow, and torch unless it is installed, here and in Python processes that this one starts.
+
+    force_torch: even then.
+    """
     alias_library("oneflow")
     if force_torch or not is_installed("torch"):
         alias_library("torch")
+    children = os.path.join(os.path.dirname(__file__), "children")
+    folders = [os.path.join(children, library) for library in LIBRARIES if library in LibraryFinder.aliases]
+    sys.path[1:1] = folders  # which multiprocessing and joblib hand on; other children read the variable
+    os.environ["PYTHONPATH"] = os.pathsep.join([*folders, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def import_in_child(name: str, library: str) -> None:
+    """Replace a module of the folder `children` by ours, in the process of its `import`."""
+    del sys.modules[name]
+    alias_library(library)
+    importlib.import_module(name)

@@ -30,6 +30,7 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(LibraryFinder, "aliases", {})
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))  # restored after the test
     monkeypatch.setattr(flow, "__version__", flow.__version__)  # restored after the test
     monkeypatch.setattr(flow.version, "__version__", flow.version.__version__)
 
@@ -190,6 +191,27 @@ def test_traceback_begins_at_the_program(run):
 def test_exit_codes(run, text, said, code):
     _out, err, ended = run(text)
     assert said in err and ended == code and "runpy" not in err and "__main__.py" not in err
+
+
+def test_child_processes_import_the_aliases(tmp_path):
+    """Those of multiprocessing run the program again, and unpickle its functions; others inherit the environment."""
+    program = """
+        import multiprocessing, subprocess, sys
+        import torch
+
+        def double(x):
+            return float(2 * torch.as_tensor(x))
+
+        if __name__ == "__main__":
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                print(pool.map(double, [1, 2]))
+            other = "import torchvision, torch.nn, oneflow; print(torchvision.__name__, torch.nn is oneflow.nn)"
+            print(subprocess.run([sys.executable, "-c", other], capture_output=True, text=True, check=True).stdout)
+    """
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(program), encoding="utf-8")
+    done = python("-m", "minflow.compat", "--torch", str(script))
+    assert done.stdout.split() == ["[2.0,", "4.0]", "minflow.vision", "True"] and done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("words", [[], ["-x"], ["-m"], ["nowhere.py"]])

@@ -64,11 +64,11 @@ def unused(fn: Any) -> Any:
 export = script_if_tracing = _script_if_tracing = interface = allow_in_graph = assume_constant_result = unused
 
 
-def mark_static_address(t: Any, *args: Any, **options: Any) -> None:
-    """Do nothing: no compiled code depends on the size or the address of a tensor."""
+def do_nothing(*args: Any, **options: Any) -> None:
+    """Do nothing: no compiled code depends on the size or the address of a tensor, or on a fuser."""
 
 
-mark_dynamic = maybe_mark_dynamic = mark_static = mark_static_address
+mark_dynamic = maybe_mark_dynamic = mark_static = mark_static_address = do_nothing
 
 
 def is_scripting() -> bool:

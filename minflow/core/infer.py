@@ -72,7 +72,8 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
     except MinflowError as error:
         raise explain(error, op, inputs) from None
     runs = device.type in EAGER_PLATFORMS
-    result = dtype, outs, specialized_kernel(op, specs, outs, attrs, device) if dtype is None and runs else None
+    specialized = dtype is None and runs and known
+    result = dtype, outs, specialized_kernel(op, specs, outs, attrs, device) if specialized else None
     if key is not None and outs != (None,) and not large and runs:  # others are checked at each call
         if len(INFER_CACHE) >= INFER_CACHE_LIMIT:
             INFER_CACHE.clear()

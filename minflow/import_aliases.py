@@ -41,6 +41,11 @@ ALIASES = {
     **{f"backends.{name}": f"compat.namespaces.backends:{name}"
        for name in "cuda cudnn mkl mkldnn mps openmp opt_einsum".split()},
     "ops": "core.grad.registered:ops",
+    **{f"_C.{name}": "core.overrides:DisableTorchFunctionSubclass"
+       for name in ("DisableTorchFunction", "DisableTorchFunctionSubclass")},
+    **{f"_C._disabled_torch_{name}_impl": "core.overrides:disabled_torch_function_impl"
+       for name in ("function", "dispatch")},
+    "_C._is_torch_function_enabled": "core.overrides:is_enabled",
     **{f"compiler.{name}": f"compat.namespaces.jit:{name}" for name in "compile disable is_compiling reset".split()},
     **{f"compiler.{name}": "compat.namespaces.jit:unused" for name in "allow_in_graph assume_constant_result".split()},
     **{f"compiler.{name}": "compat.namespaces.jit:is_tracing" for name in "is_dynamo_compiling is_exporting".split()},

@@ -82,6 +82,7 @@ CORE = [
     "grad.composites",
     "eager",
     "trace",
+    "subclasses",
 ]
 # Room -> what it may import besides itself.
 ROOMS = {
@@ -294,6 +295,7 @@ PARTS = (
 FILES_MOST = 12  # Python files in a folder, `__init__` left out
 MANY_FILES = {  # folders of more, and why
     "core/ops": "one file for each family of ops",
+    "core/methods": "one file for each family of methods",
     "core/functions": "one file for each family of functions, the same families",
     "exercises": "the checker, one step from an answer to its card a file",
     "exercises/exam/bank": "the variants of one lesson a file",

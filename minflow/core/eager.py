@@ -42,6 +42,7 @@ from .mode import DEFAULT, Mode, using
 from .op import Op
 from .ops.global_tensors import boxed_like
 from .ops.shape import reshape, run_in_dtype, view_write
+from .overrides import overrides, with_class
 from .sharding import GlobalCall, coordinates, local_spec
 from .source_location import caller
 from .spec import Device, Spec, cpu, spec_of
@@ -348,15 +349,17 @@ class Eager(Mode):
 
     def revive(self, node: Node | None, entry: tuple) -> Tensor:
         """A tensor that a Function saved; entry: (array, counter, version, Value or output index or Spec, coordinates
-        of a sparse tensor).
+        of a sparse tensor, class).
         """
-        array, counter, version, value, coordinates = entry
+        array, counter, version, value, coordinates, kind = entry
         if counter.version != version:
             raise self.written_error(node, ~0, array, counter)
         if isinstance(value, int) and node is not None:
             value = Value(node, value, node.out_specs[value])
         spec = value if isinstance(value, Spec) else getattr(value, "spec", None) or spec_of(array)
         found = new_tensor(array, spec, value if isinstance(value, Value) else None)
+        if overrides(kind):
+            return with_class(found, kind)
         return found if coordinates is None else as_sparse(found, coordinates.indices, coordinates.values)
 
     def bind(self, op: Op, outs: list, tensors: list, ctx, flags: list, written: dict) -> list:
@@ -388,7 +391,7 @@ class Eager(Mode):
                 continue
             position = next((i for i, out in enumerate(outs) if out is t), None)
             entry = *save(t), position if position is not None else t._value if t._needs else t.spec
-            kept.append((*entry, t.coo if t.is_sparse else None))
+            kept.append((*entry, t.coo if t.is_sparse else None, type(t)))
         ctx.saved = tuple(kept)
         return results
 

@@ -30,6 +30,7 @@ from .functionalize import (
 )
 from .functions.fill import Place, finish, place_of
 from .functions.memory_format import Layout, strided, view_in_format
+from .functions.sparse import SPARSE_TYPES
 from .functions.tensor_types import data_or_shape, parse_type, type_of
 from .grad.hooks import Handle, hook_on, post_accumulate_on
 from .host import HostArray, HostScalar, host_array
@@ -51,6 +52,7 @@ from .methods.interop import Interop, deepcopy_of_computed
 from .methods.operators import Operators, comparable
 from .methods.shapes import Shapes
 from .methods.sparse import Sparse
+from .methods.subclasses import Subclasses
 from .mode import DEFAULT, MODE, bump_mutations
 from .ops import shape as s
 from .ops.global_tensors import local_part, whole_array
@@ -104,6 +106,7 @@ class Tensor(
     GlobalTensors,
     Interop,
     Sparse,
+    Subclasses,
     Display,
 ):
     """An n-dimensional array of one dtype that remembers how it was computed.
@@ -143,6 +146,8 @@ class Tensor(
         sbp: SbpLike | None = None,
     ):
         if spec.__class__ is not Spec:
+            if "spec" in vars(self):  # `__new__` of a program's class has made it
+                return
             twin = from_numbers(place_of(device, placement, sbp), array, spec, value, needs, more)
             array, spec, value, needs = twin.array, twin.spec, twin._value, twin._needs
             self._version_counter, self._alias = twin._version_counter, twin._alias
@@ -284,7 +289,7 @@ class Tensor(
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
-        self.requires_grad_(wanted)
+        (SPARSE_TYPES[0] if self.is_sparse else Tensor).requires_grad_(self, wanted)  # not that of a program's class
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Turn gradients of this leaf on or off, in place. Raises GradError for dtypes without gradients, and when
@@ -372,7 +377,7 @@ class Tensor(
         """The same storage, outside the tape; the tape does not see writes through it."""
         if (trace := MODE.get().trace) is not None:
             return trace.as_data(with_own_version(apply(s.detach, self)))
-        twin = Tensor(self.array, self.spec)
+        twin = new_tensor(self.array, self.spec)
         make_view(DEFAULT, twin, self, s.detach, {})
         return with_own_version(twin)
 

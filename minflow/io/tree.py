@@ -22,6 +22,7 @@ from ..core.base.errors import CheckpointError
 from ..core.base.placement import Placement, broadcast
 from ..core.functionalize import version_counter_of
 from ..core.host import HostArray, HostScalar
+from ..core.overrides import overrides
 from ..core.source_location import fail
 from ..core.spec import DType, dtype_named, spec_of
 from ..core.tensor import Size, Tensor, note_read
@@ -57,7 +58,7 @@ class Writer:
             return self.object(x, path, shown)
         if x is None or isinstance(x, bool | str):
             return x if x is None or isinstance(x, bool) else self.check_text(x, shown)
-        if isinstance(x, Tensor):
+        if isinstance(x, Tensor) and not overrides(type(x)):
             return self.tensor(x, path, shown)
         if isinstance(x, HostArray):
             return ["array", self.add_array(x, path, shown)]

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ..core.base.errors import GradError, ModuleError, TraceError
+from ..core.base.errors import DTypeError, GradError, ModuleError, TraceError
 from ..core.functionalize import version_counter_of
 from ..core.functions.creation import as_tensor, empty
 from ..core.messages.suggestions import missing_names
+from ..core.overrides import SUBCLASSES, disabled_torch_function_impl, overrides
 from ..core.source_location import fail
 from ..core.spec import Device, DType, float16, float32, float64
 from ..core.tensor import Tensor
@@ -19,11 +20,20 @@ from ..core.tensor import Tensor
 class Parameter(Tensor):
     """A leaf tensor that requires grad and shares the storage of `data` (a Tensor, or any data that `tensor` takes)."""
 
+    __torch_function__ = disabled_torch_function_impl  # results are plain tensors
+
     def __init__(self, data: Any = (), requires_grad: bool = True):
+        if "spec" in vars(self):  # `__new__` of a program's class has made it
+            return
         source = as_tensor(data).detach().contiguous()
         if source.array is None:
             what = "a Parameter was made of a symbolic tensor while a graph is built"
             fail(TraceError, what, "make parameters in __init__, before the graph is built", data=data)
+        if SUBCLASSES and overrides(type(source)) and not overrides(type(self)):
+            name = type(source).__name__
+            what = f"a Parameter gives plain tensors, and its data is of the class {name}"
+            hint = f"nn.Parameter(x.as_subclass(flow.Tensor)), and in forward self.weight.as_subclass({name})"
+            fail(DTypeError, what, hint, data=data)
         if source.is_sparse:
             what = "a Parameter of a sparse tensor would train the elements that are not specified, too"
             hint = "nn.Parameter(values), and in forward flow.sparse_coo_tensor(indices, self.values, size)"
@@ -46,7 +56,11 @@ class Buffer(Tensor):
     persistent: True if it is part of state_dict.
     """
 
+    __torch_function__ = disabled_torch_function_impl
+
     def __init__(self, data: Any = (), *, persistent: bool = True):
+        if "spec" in vars(self):
+            return
         source = as_tensor(data).detach()
         super().__init__(source.array, source.spec)
         self._version_counter = version_counter_of(source)

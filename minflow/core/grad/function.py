@@ -14,6 +14,7 @@ from ..ir import FreedMarker, Node, where_text
 from ..mode import MODE
 from ..op import Op
 from ..ops.shape import zeros_of
+from ..overrides import overrides, with_class
 from ..source_location import describe, fail, warn
 from ..spec import Spec
 from .modes import no_grad
@@ -155,6 +156,9 @@ class Function:
             flags,
             written,
         )
+        for i, out in enumerate(outs):
+            if overrides(type(out)) and type(bound[i]) is not type(out):
+                bound[i] = with_class(bound[i], type(out))
         return tuple(bound) if isinstance(results, list | tuple) else bound[0]
 
 

@@ -143,6 +143,7 @@ def tensor_text(tensor) -> str:
     global tensor prints with all elements, its placement and its sbp: all ranks call it.
     """
     name = "Parameter containing:\n" if type(tensor).__name__ == "Parameter" else ""
+    opening = "tensor(" if type(tensor).__module__.startswith("minflow.") else f"{type(tensor).__name__}("
     parts = []
     trace, shape = MODE.get().trace, tuple(tensor.spec.shape)
     if tensor.array is None or (trace is not None and trace.is_written(tensor)):  # its array is out of date
@@ -153,7 +154,7 @@ def tensor_text(tensor) -> str:
         parts += ["...", f"size={shape}"]
     else:
         array = whole_array(tensor) if tensor.is_global else tensor.array
-        parts.append(elements_text(array, len("tensor(")) if tensor.spec.size else "[]")
+        parts.append(elements_text(array, len(opening)) if tensor.spec.size else "[]")
         if not tensor.spec.size and shape != (0,):
             parts.append(f"size={shape}")
     if tensor.is_global:
@@ -166,12 +167,12 @@ def tensor_text(tensor) -> str:
         parts.append(f"grad_fn={fn}")
     elif tensor.requires_grad:
         parts.append("requires_grad=True")
-    body = "tensor(" + parts[0]
+    body = opening + parts[0]
     used = len(body) - body.rfind("\n") + 1
     for part in parts[1:]:
         if used + len(part) + 2 > OPTIONS["linewidth"]:
-            body += ",\n       " + part
-            used = len("tensor(") + len(part)
+            body += ",\n" + " " * len(opening) + part
+            used = len(opening) + len(part)
         else:
             body += ", " + part
             used += len(part) + 2

@@ -20,7 +20,7 @@ from ..base.legacy_dispatch import BUILDING, OVERLOADED, find_overload
 from ..base.out import run_into, wants_out
 from ..base.signatures import argument_names, rename
 from ..dispatch import RAW_ERRORS, special_method
-from ..overrides import PUBLIC, call_override
+from ..overrides import PUBLIC, SUBCLASSES, call_of_objects, call_override
 from ..source_location import here, one_line
 from .renamed import translate_call
 from .unsupported import reason, substitute
@@ -307,16 +307,25 @@ def short_text(value: Any) -> str:
     return str(value.spec) if safe_hasattr(value, "spec") else one_line(value)
 
 
+# Namespaces whose functions call the `__torch_function__` of tensors, and what does not: "{}" is a constructor.
+OVERRIDDEN = {"flow", "Tensor", "nn.functional", "nn.init", "linalg", "fft", "special", "autograd"}
+NOT_OVERRIDDEN = set("{} tensor as_tensor asarray is_tensor is_storage typename save load compile".split())
+
+
 def with_hints(function: FunctionType, qualname: str, module: str = "", method: bool = False) -> FunctionType:
     """Wrap a function so that its errors suggest the argument that was meant. module: its public module, for pickle."""
+    space, _, name = qualname.rpartition(".")
+    asks = space in OVERRIDDEN and name not in NOT_OVERRIDDEN
 
     def wrapper(*args, **kwargs):
+        if SUBCLASSES and asks and (result := call_override(wrapper, args, kwargs)) is not NotImplemented:
+            return result
         try:
             return function(*args, **kwargs)
         except Exception as error:
             if not isinstance(error, EXPLAINED_ERRORS) and special_method(error) is None:
                 raise
-            if (result := call_override(wrapper, args, kwargs)) is not NotImplemented:
+            if (result := call_of_objects(wrapper, args, kwargs)) is not NotImplemented:
                 return result
             words = translate(function, qualname.format(type(args[0]).__name__ if args else ""), args, kwargs, error)
             if words is None and not wants_out(qualname, kwargs):
@@ -376,13 +385,15 @@ def with_overloads(function: Callable, qualname: str, module: str) -> Callable:
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
+        if SUBCLASSES and (result := call_override(wrapper, args, kwargs)) is not NotImplemented:
+            return result
         if building() is None or (other := find_overload(qualname, args, kwargs)) is None:
             try:
                 return function(*args, **kwargs)
             except Exception as error:
                 if not isinstance(error, EXPLAINED_ERRORS) and special_method(error) is None:
                     raise
-                if (result := call_override(wrapper, args, kwargs)) is not NotImplemented:
+                if (result := call_of_objects(wrapper, args, kwargs)) is not NotImplemented:
                     return result
                 other = find_overload(qualname, args, kwargs) if kwargs else None  # by a keyword that only it has
                 words = translate(function, qualname, args, kwargs, error) if other is None else None

@@ -100,7 +100,7 @@ REFUSED: dict[str, str] = {
     **rows("ScalingType SwizzleType", "flow.bmm(a, b)", "nn.functional."),
     **rows("cpp", "flow.library.custom_op", "nn."),
     **rows("LazyModuleMixin", "nn.LazyLinear, nn.LazyConv2d, nn.LazyBatchNorm2d", "nn."),
-    **rows("overrides.*", "flow.Tensor itself: functions of minflow are not overridden"),
+    **rows("overrides.*", "a class of tensors with a classmethod __torch_function__, which sees the functions"),
     **rows("quasirandom", "numpy or scipy.stats.qmc"),
     **rows("return_types", "the fields of a result, such as flow.sort(x).indices"),
     **rows("monitor nativert numa mtia has_* init_num_threads is_vulkan_available *set_warn_always "

@@ -21,6 +21,7 @@ from ...core.grad.hooks import functions_on
 from ...core.in_flight import IN_FLIGHT, wait_for_steps
 from ...core.ir import Node
 from ...core.mode import MODE, bump_mutations
+from ...core.overrides import SUBCLASSES, refuse_in_graph
 from ...core.source_location import warn
 from ...core.spec import DEFAULT_DEVICES, Spec, default_dtype
 from ...core.tensor import Tensor
@@ -280,6 +281,8 @@ class RunningGraph(Members, Display):
                 pass  # the error is raised below, outside this handler
         if specs is None:
             tree, tensors, specs = self.structure(args, kwargs)
+        if SUBCLASSES:
+            refuse_in_graph(tensors)
         plans = own["_plans"]
         inputs: tuple[Any, ...] = (tree, specs, mode.grad, default_dtype(), DEFAULT_DEVICES.get())
         if own["_config"].bits:

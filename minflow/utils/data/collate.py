@@ -43,7 +43,7 @@ def collate(samples: Sequence, path: str) -> Any:
         check_types(samples, Tensor, path)
         check_shapes([t.spec for t in samples], path)
         plain = all(t.spec is first.spec and not t.requires_grad and t.array is not None for t in samples)
-        if not plain or first.device is not cpu or first.is_global:
+        if not plain or {*map(type, samples)} != {Tensor} or first.device is not cpu or first.is_global:
             return F.stack(list(samples))
         return from_numpy(namespace().stack([t.array for t in samples]))
     if isinstance(first, HostArray) and first.dtype.kind in "biufc":

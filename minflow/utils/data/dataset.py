@@ -83,7 +83,7 @@ class TensorDataset(Dataset):
         where = check_indices(indices, len(self))
         return [
             from_numpy(t.numpy().take(where, axis=0))
-            if t.device is cpu and not t.requires_grad
+            if t.__class__ is Tensor and t.device is cpu and not t.requires_grad
             else t[from_numpy(where).to(t.device)]
             for t in self.tensors
         ]

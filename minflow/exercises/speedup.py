@@ -35,7 +35,7 @@ class Speedup:
         return not self.low <= 1 <= self.high and abs(self.median - 1) > CLEAR
 
     def __str__(self) -> str:
-        return f"{self.median:.2f} ({self.low:.2f} to {self.high:.2f})"
+        return say("{middle} ({low} to {high})", **self.words("", "", self.low, self.median, self.high))
 
     def sentence(self, quick: str, slow: str) -> str:
         """State the result of the rounds for two programs, given by their names."""

@@ -119,6 +119,17 @@ def test_language_comes_from_the_environment(chinese, monkeypatch, named, gives)
     assert i18n.language() == gives
 
 
+@pytest.mark.parametrize("folder, gives", [("zh", "zh"), ("lessons", "en"), ("zh-old", "en")])
+def test_language_comes_from_the_folder_of_the_lessons(chinese, monkeypatch, tmp_path, folder, gives):
+    place = tmp_path / "course" / folder
+    place.mkdir(parents=True)
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("MINFLOW_LANG", "")
+    assert i18n.language() == gives
+    monkeypatch.setenv("MINFLOW_LANG", "en")
+    assert i18n.language() == "en"
+
+
 @pytest.mark.parametrize(
     "text, gives",
     [

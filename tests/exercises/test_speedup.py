@@ -1,5 +1,7 @@
 """Words about measured ratios follow from the ratios and their spread."""
 
+import re
+
 import pytest
 
 from minflow.exercises import Speedup, least
@@ -24,6 +26,18 @@ def test_sentence_follows_from_the_numbers(slow, quick, begins):
 def test_range_of_a_slower_one_is_that_of_its_factor():
     said = Speedup([1.0] * 3, [2.0, 2.2, 2.4]).sentence("a", "b")
     assert "2.20 times as fast (2.10 to 2.30 " in said
+
+
+def test_words_in_chinese(monkeypatch):
+    monkeypatch.setenv("MINFLOW_LANG", "zh")
+    faster, alike = Speedup([3.0, 3.2, 3.1], [2.0] * 3), Speedup([1.0] * 3, [1.0] * 3)
+    for said in (
+        str(faster),
+        faster.sentence("甲", "乙"),
+        alike.sentence("甲", "乙"),
+        least({"甲": alike, "乙": alike}),
+    ):
+        assert not re.search("[a-z]", said), said
 
 
 def test_rounds_without_a_partner_are_left_out():

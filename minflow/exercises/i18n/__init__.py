@@ -49,8 +49,10 @@ def translated(text: str, values: dict[str, Any], pages: str) -> str:
 
 
 def language() -> str:
-    """The learner's language, "en" or the name of a folder here: `$MINFLOW_LANG`, else JupyterLab's, else "en"."""
-    named = language_code(os.environ.get("MINFLOW_LANG") or jupyterlab_language())
+    """The learner's language, "en" or the name of a folder here: `$MINFLOW_LANG`, else that of the lessons in the
+    working directory (`zh/`), else JupyterLab's, else "en".
+    """
+    named = language_code(os.environ.get("MINFLOW_LANG") or folder_language() or jupyterlab_language())
     return named if named in languages() else "en"
 
 
@@ -63,6 +65,15 @@ def language_code(name: str) -> str:
 def languages() -> tuple[str, ...]:
     """Languages with translations."""
     return tuple(sorted(folder.name for folder in FOLDER.iterdir() if any(folder.glob("*.po"))))
+
+
+def folder_language() -> str:
+    """Language whose name the working directory has, as the folder of a translated lesson; "" if none."""
+    try:
+        name = Path.cwd().name
+    except OSError:  # the directory was deleted
+        return ""
+    return name if name in languages() else ""
 
 
 @functools.cache

@@ -24,7 +24,9 @@ def load_graph(path: str | os.PathLike, map_location: Device | str | int | None 
     and returns the same results, bit for bit on the same machine with the same number of threads. `print`, `show`,
     `explore`, `tree()` and times work as on the saved graph. A training graph continues with the next step: optimizers,
     schedules and the default generator have the state in which they were saved. Its modules hold the parameters by name
-    (`graph.model.state_dict()`), but not their classes, so a module cannot be called on its own.
+    (`graph.model.state_dict()`), but not their classes, so a module cannot be called on its own. Neither are there
+    classes of results: it returns a dict for a dataclass or a subclass of dict, and a tuple for a named tuple; as
+    arguments it takes either.
 
     map_location: the device of the graph, wherever the saved one was; by default that of new tensors, the CPU.
 

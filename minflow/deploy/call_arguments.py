@@ -15,7 +15,7 @@ from ..core.base.errors import GraphError
 from ..core.source_location import describe, fail, here
 from ..core.spec import Spec
 from ..core.tensor import Tensor
-from ..nn.graph.tree import Leaf, flatten, leaves, unflatten
+from ..nn.graph.tree import Leaf, fields_of, flatten, leaves, unflatten
 from .checks import Malformed
 from .document import Document
 
@@ -137,6 +137,7 @@ def matches(saved: Any, x: Any, tensors: dict[int, Tensor]) -> bool:
         tensors[saved.index] = x
         return isinstance(x, Tensor)
     if isinstance(saved, dict):
+        x = fields if (fields := fields_of(x)) is not None else x  # a dataclass is saved as a dict of its fields
         return (
             isinstance(x, dict)
             and saved.keys() == x.keys()

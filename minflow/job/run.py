@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from types import TracebackType
 from typing import Any
 
 from ..core.base.errors import JobError, MinflowError, clean
 from ..core.context import Context, current_context, entered
 from ..core.host import HostArray
 from ..core.random import default_generator
-from ..core.source_location import here
+from ..core.source_location import IS_MINFLOW_FILE, here
 from ..core.tensor import Tensor
 from ..diagnosis.notebook import running_cell
 from ..nn.graph import Graph
@@ -51,8 +52,10 @@ class Run:
         self.times: list[float] = []
         self.starts: list[Any] = []
         self.error: BaseException | None = None
+        self.error_trace: TracebackType | None = None  # of the error, from the first frame of the program
         self.last: Any = None
         self.stopping, self.raised, self.ended_by = False, False, ""
+        self.submitted = 0  # number of steps, also of the one that is being submitted
         self.cell = running_cell()
         self.thread: Any = None
         self.caller = 0  # number of its thread in the timeline
@@ -115,7 +118,7 @@ class Run:
             raise TimeoutError(f"the run of {self.job.name} did not end in {timeout} s; it is {self.state}")
         if self.error is not None:
             self.raised = True
-            raise self.error
+            raise self.error.with_traceback(self.error_trace)  # no longer at each call
         return self.last
 
     def __repr__(self) -> str:
@@ -130,27 +133,30 @@ class Run:
     def failed(self, error: BaseException) -> None:
         """Keep the first error; the loop ends at its next step."""
         if self.error is None:
-            self.error = error
+            self.error, trace = error, error.__traceback__
+            while trace is not None and IS_MINFLOW_FILE[trace.tb_frame.f_code.co_filename]:
+                trace = trace.tb_next
+            self.error_trace = trace or error.__traceback__
         self.resumed.open()
 
     def loop(self) -> None:
         """Submit one step after another; runs on the thread of the run."""
         step: Step | None = None
-        submitted, self.caller = 0, self.stream.callers.number
+        self.caller = self.stream.callers.number
         LOOP.set(self)
         try:
             if self.is_ending():
                 raise Stopped
             for epoch in range(1, self.epochs + 1):
-                self.starts.append(submitted)
+                self.starts.append(self.submitted)
                 self.epoch = epoch
                 for batch in self.loader:
                     self.stream.wait_for(self.resumed)  # a pause does not count as loading time
                     if self.is_ending():
                         raise Stopped
                     args, kwargs = arguments(batch, self.job.argument)
+                    self.submitted += 1
                     step = self.job.submit(args, kwargs, self.on_step, self)
-                    submitted += 1
                     if self.job.style == "sync":
                         self.stream.wait_for(step.computed)
                         self.stream.callers.record_result(step.record)

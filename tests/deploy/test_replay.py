@@ -1,6 +1,8 @@
 """A loaded graph has the bits of the saved one, and the same display. Every layer: `../nn/test_every_layer.py`."""
 
+import collections
 import copy
+import dataclasses
 import json
 
 import numpy as np
@@ -253,6 +255,29 @@ def test_loaded_graph_refusals(tmp_path):
     assert same(loaded(floats(3, 4)), graph(floats(3, 4)))
     with pytest.raises(flow.GraphError):
         copy.deepcopy(loaded)
+
+
+@dataclasses.dataclass
+class Pair:
+    a: flow.Tensor
+    b: flow.Tensor | None = None
+
+
+def test_dataclasses_are_dicts_of_a_loaded_graph(tmp_path):
+    Row = collections.namedtuple("Row", "x y")
+
+    class Swap(nn.Graph):
+        def build(self, pair, row):
+            return Pair(pair.b, pair.a), Row(row.y, row.x + 1)
+
+    loaded = around(Swap(), tmp_path, Pair(floats(3), floats(2)), Row(floats(1), floats(2)))
+    for pair in (Pair(floats(3), floats(2)), {"a": floats(3), "b": floats(2)}):
+        for row in (Row(floats(1), floats(2)), (floats(1), floats(2))):
+            swapped, rows = loaded(pair, row)
+            assert type(swapped) is dict and type(rows) is tuple
+            assert same(swapped, {"a": floats(2), "b": floats(3)}) and same(rows, (floats(2), floats(1) + 1))
+    with pytest.raises(flow.GraphError, match="saved for a call with other arguments"):
+        loaded(Pair(floats(3)), Row(floats(1), floats(2)))
 
 
 def test_refusal_shows_a_dict_of_tensors(tmp_path):

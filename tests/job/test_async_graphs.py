@@ -430,8 +430,11 @@ def test_errors_of_a_run():
         yield ONE
         raise KeyError("no such batch")
 
-    with pytest.raises(KeyError, match="no such batch"):
-        flow.start(graph, loader()).result(LONG)
+    run = flow.start(graph, loader())
+    for _ in range(2):
+        with pytest.raises(KeyError, match="no such batch") as caught:
+            run.result(LONG)
+        assert [entry.name for entry in caught.traceback] == ["test_errors_of_a_run", "result", "loader"]
     run = flow.start(graph, [ONE] * 9, callback=lambda loss: [][1] if loss.item() > 14 else None)
     raised_error(lambda: run.result(LONG), flow.MinflowError, "callback <lambda> of step .* raised IndexError")
     assert model.weight.tolist() == [5] * 4

@@ -165,7 +165,11 @@ def test_run_has_its_own_steps_and_a_pause_is_not_loading(clock):
     run.result(LONG)
     flow.sync_default_session()
     t = flow.timeline(run)
-    assert len(t) == 6 and len(calls) == 1
+    assert [s.number for s in t.record.steps] == [1, 2, 3, 4, 5, 6] and len(calls) == 1
+    assert "steps 1 to 6" not in t.text and flow.timeline(job).record.steps[-1].number == 7
+    again = flow.start(job, [ONES] * 3)
+    again.result(LONG)
+    assert [s.number for s in flow.timeline(again).record.steps] == [1, 2, 3]  # as the points of its curve
     assert max(s.load for s in t.record.steps) < 0.1
     assert max(b - a for s in t.record.steps for a, b in s.waits) >= 1.0
 

@@ -152,6 +152,7 @@ def timeline(job: Job | Graph | Run | str | None = None, steps: int | range | No
 def records_for(job: Job | Graph | Run | str | None, records: Sequence[Record]) -> list[Record]:
     """The records of a job, of a run, or of the job whose step ran last.
 
+    The steps of a run are numbered from 1, as those of its curve.
     If a loop calls several jobs, each record has only the waits since the call before it. So all waits between two
     steps of the same job are added to the second step, as is the time that other jobs took.
     """
@@ -165,7 +166,7 @@ def records_for(job: Job | Graph | Run | str | None, records: Sequence[Record]) 
             between[r.caller] = ((*waits, *step.waits)[-MAX_WAITS:], (others[0] + step.load, others[1] + step.work))
         else:
             completed.append(replace(r, waits=(*waits, *r.waits), others=others) if waits or any(others) else r)
-    return completed
+    return [replace(r, number=r.in_run or r.number) for r in completed] if isinstance(job, Run) else completed
 
 
 def name_of(job: Job | Graph | Run | str) -> str:

@@ -19,7 +19,8 @@ clock = time.perf_counter
 class Record:
     """Times of a step, in seconds of `time.perf_counter`; None if it has not happened.
 
-    name: name of the job.  number: index of this call of the job, from 1.  state: "queued", "running", "done", "failed"
+    name: name of the job.  number: index of this call of the job, from 1.  in_run: that in its run of `flow.start`;
+    None for other calls.  state: "queued", "running", "done", "failed"
     or "cancelled".  submitted; started, ended: its work; called, finished: its callback.  blocked: how long the caller
     waited for a free slot in the queue.
     caller: index of the thread that submitted it.  since: when that thread submitted its previous step (None: there
@@ -44,6 +45,7 @@ class Record:
     got: float | None = None
     others: tuple[float, float] = (0.0, 0.0)
     gpu: tuple[float, float] | None = None
+    in_run: int | None = None
 
 
 class CallerState(threading.local):

@@ -79,7 +79,7 @@ class Step(Handle):
     ):
         self.stream, self.work, self.owner = stream, work, owner
         self.submitter = submitter  # the run or thread whose queued steps its error cancels, and to whom it is raised
-        self.record = Record(name, number)
+        self.record = Record(name, number, in_run=getattr(submitter, "submitted", None))
         self.job: Any = None  # the job function that was called
         self.reads: frozenset = frozenset()  # storages that its plan captures: see `ordering.py`
         self.writes: frozenset | None = None  # those that a graph writes; None for a job

@@ -52,7 +52,7 @@ def overriding(arguments: tuple, tensors: bool = True) -> list:
     """
     found: list[Any] = []
     for argument in arguments if ENABLED.get() else ():
-        if argument.__class__ in PLAIN:
+        if type(argument) in PLAIN:
             continue
         for x in argument if issubclass(type(argument), list | tuple) else [argument]:
             kind = type(x)

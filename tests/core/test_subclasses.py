@@ -16,20 +16,17 @@ import minflow as flow
 from minflow import DTypeError, MissingNameError, TraceError, nn
 from minflow.utils.checkpoint import checkpoint
 from minflow.utils.data import DataLoader, TensorDataset
+from tests.own_classes import own_classes  # noqa: F401
 
 
-class Meters(flow.Tensor):
-    """The default `__torch_function__`."""
+@pytest.fixture(autouse=True)
+def classes(own_classes):  # noqa: F811
+    global Meters  # where pickle finds it
 
+    class Meters(flow.Tensor):
+        """The default `__torch_function__`."""
 
-class Refusing(flow.Tensor):
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        return NotImplemented
-
-
-class Weight(Meters, nn.Parameter):
-    pass
+    Meters.__qualname__ = "Meters"
 
 
 def meters(*elements):
@@ -117,6 +114,10 @@ def test_parameters():
     with pytest.raises(DTypeError, match="of the class Meters") as caught:
         nn.Parameter(meters())
     assert "self.weight.as_subclass(Meters)" in caught.value.hint
+
+    class Weight(Meters, nn.Parameter):
+        pass
+
     layer = nn.Linear(2, 1, bias=False)
     layer.weight = Weight(flow.ones(1, 2))
     assert isinstance(next(iter(layer.parameters())), Meters)
@@ -145,14 +146,14 @@ class Graph(nn.Graph):
 @pytest.mark.parametrize(
     "function, x",
     [
-        (lambda x: x * 2, meters()),
-        (lambda x: x * meters(), flow.ones(2)),
-        (lambda x: flow.cat([x, x.as_subclass(Meters)]), flow.ones(2)),
+        (lambda x: x * 2, lambda: meters()),
+        (lambda x: x * meters(), lambda: flow.ones(2)),
+        (lambda x: flow.cat([x, x.as_subclass(Meters)]), lambda: flow.ones(2)),
     ],
 )
 def test_graphs_refuse_the_class(function, x):
     with pytest.raises(TraceError, match="graphs compute plain tensors, and this tensor is of the class Meters") as e:
-        Graph(function)(x)
+        Graph(function)(x())
     assert "as_subclass(flow.Tensor)" in e.value.hint and "float32[2]" in str(e.value)
 
 
@@ -165,6 +166,11 @@ def test_a_graph_that_was_compiled_for_plain_tensors_refuses_the_class():
 
 
 def test_all_refuse():
+    class Refusing(flow.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
     x = flow.ones(2).as_subclass(Refusing)
     for run, name in [
         (lambda: flow.exp(x), "exp"),

@@ -9,9 +9,10 @@ import warnings
 import pytest
 
 import minflow as flow
+from tests.own_classes import own_classes  # noqa: F401
 from tests.pytorch import needs_torch, torch
 
-pytestmark = needs_torch
+pytestmark = [needs_torch, pytest.mark.usefixtures("own_classes")]
 
 
 def classes(lib):

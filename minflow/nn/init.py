@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..core.backend import namespace
 from ..core.base.errors import DTypeError, ShapeError
 from ..core.base.placement import broadcast
-from ..core.functions.creation import eye, normal, rand_like, zeros
+from ..core.functions import creation
 from ..core.grad.modes import no_grad
 from ..core.host.blas import on_all_threads
 from ..core.messages.suggestions import name_hints as _name_hints
@@ -71,17 +71,17 @@ def fill_with(tensor: Tensor, new: Tensor) -> Tensor:
     return tensor
 
 
-def uniform(tensor: Tensor, low: float, high: float, generator: Generator | None) -> Tensor:
+def draw_uniform(tensor: Tensor, low: float, high: float, generator: Generator | None) -> Tensor:
     """Random elements in [low, high), with the tensor's shape and dtype."""
     with no_grad():
-        return rand_like(tensor, generator=generator) * (high - low) + low
+        return creation.rand_like(tensor, generator=generator) * (high - low) + low
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Fill with elements drawn uniformly from [a, b)."""
     if not a <= b:
         fail(ShapeError, f"uniform_: a must be at most b, got [{a}, {b})", "the lower one first", tensor=tensor)
-    return fill_with(tensor, uniform(tensor, a, b, generator))
+    return fill_with(tensor, draw_uniform(tensor, a, b, generator))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
@@ -91,7 +91,9 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
         fail(ShapeError, what, "flow.normal(mean, std) takes arrays", mean=mean, std=std)
     spec = tensor.spec
     place: dict[str, Any] = {"placement": tensor.placement, "sbp": tensor.sbp} if tensor.is_global else {}
-    return fill_with(tensor, normal(mean, std, tuple(spec.shape), dtype=spec.dtype, generator=generator, **place))
+    return fill_with(
+        tensor, creation.normal(mean, std, tuple(spec.shape), dtype=spec.dtype, generator=generator, **place)
+    )
 
 
 def trunc_normal_(
@@ -109,7 +111,7 @@ def trunc_normal_(
 
     low, high = 2 * below(a) - 1, 2 * below(b) - 1
     with no_grad():
-        new = erfinv(uniform(tensor, low, high, generator).double()) * (std * math.sqrt(2.0)) + mean
+        new = erfinv(draw_uniform(tensor, low, high, generator).double()) * (std * math.sqrt(2.0)) + mean
         return fill_with(tensor, new.clamp(a, b).to(tensor.spec.dtype))
 
 
@@ -145,7 +147,7 @@ def eye_(tensor: Tensor) -> Tensor:
     if tensor.spec.ndim != 2:
         what = f"eye_ needs 2 axes, this tensor has {tensor.spec.ndim}"
         fail(ShapeError, what, "init.dirac_ is for filters", tensor=tensor)
-    return fill_with(tensor, eye(*tensor.spec.shape, dtype=tensor.spec.dtype, device="cpu"))
+    return fill_with(tensor, creation.eye(*tensor.spec.shape, dtype=tensor.spec.dtype, device="cpu"))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
@@ -154,7 +156,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     if not 3 <= len(shape) <= 5 or shape[0] % groups:
         what = f"dirac_ needs filters (F, C, ...) with F divisible by groups={groups}"
         fail(ShapeError, what, "init.eye_ for matrices", tensor=tensor)
-    new = zeros(*shape, dtype=tensor.spec.dtype, device="cpu")
+    new = creation.zeros(*shape, dtype=tensor.spec.dtype, device="cpu")
     per_group = shape[0] // groups
     middle = tuple(n // 2 for n in shape[2:])
     for group in range(groups):
@@ -220,7 +222,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
         fail(ShapeError, what, "init.normal_", tensor=tensor)
     rows = tensor.spec.shape[0]
     columns = math.prod(tensor.spec.shape[1:])
-    draw = normal(0.0, 1.0, (max(rows, columns), min(rows, columns)), generator=generator, device="cpu")
+    draw = creation.normal(0.0, 1.0, (max(rows, columns), min(rows, columns)), generator=generator, device="cpu")
     xp = namespace()
     q, r = on_all_threads(xp.linalg.qr, draw.numpy().astype("float64"))
     q = q * xp.sign(xp.diag(r))  # makes the distribution uniform over all such matrices: Mezzadri 2007, section 5
@@ -236,7 +238,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
         fail(ShapeError, f"sparse_ needs 2 axes, this tensor has {tensor.spec.ndim}", "init.normal_", tensor=tensor)
     rows, columns = tensor.spec.shape
     zeros = math.ceil(sparsity * rows)
-    new = normal(0.0, std, (rows, columns), dtype=tensor.spec.dtype, generator=generator, device="cpu")
+    new = creation.normal(0.0, std, (rows, columns), dtype=tensor.spec.dtype, generator=generator, device="cpu")
     for column in range(columns):
         new[randperm(rows, generator=generator, device="cpu")[:zeros], column] = 0.0
     return fill_with(tensor, new)
@@ -255,6 +257,7 @@ def deprecated_alias(function: Initializer) -> Initializer:
     return wrapper  # type: ignore[return-value]  # `wraps` keeps the signature
 
 
+uniform, normal, eye = deprecated_alias(uniform_), deprecated_alias(normal_), deprecated_alias(eye_)
 constant, dirac, sparse, orthogonal = (
     deprecated_alias(constant_),
     deprecated_alias(dirac_),

@@ -262,3 +262,19 @@ def test_dunder_lookups_raise_plain_attribute_errors():
         assert not hasattr(flow, name) and not hasattr(flow.math, name) and not hasattr(flow.nn, name)
     error = missing_name("flow.math", "sum", ())
     assert str(copy.copy(error)) == str(error) == str(pickle.loads(pickle.dumps(error)))
+
+
+def test_arguments_that_a_function_of_jobs_does_not_have():
+    x = flow.ones(1, 1, 3, 3)
+    for call, text in (
+        (
+            lambda: flow.reflection_pad2d(x, padding=[0, 0, 2, 2], data_format="NCHW"),
+            "reflection_pad2d has no argument 'data_format'",
+        ),
+        (lambda: flow.layers.dense(x, 3, unit=1), "dense has no argument 'unit'"),
+        (lambda: flow.layers.conv2d(x), "conv2d also needs filters"),
+        (lambda: flow.layers.batch_normalization(x, momentums=1), "batch_normalization has no argument 'momentums'"),
+        (lambda: flow.math.reduce_mean(x, axes=1), "reduce_mean has no argument 'axes'(.|\n)*axis"),
+    ):
+        with pytest.raises(flow.CallError, match=text):
+            call()

@@ -105,3 +105,13 @@ def test_mistakes():
         init.kaiming_normal_(flow.empty(3, 3), mode="fan")
     with pytest.raises(ShapeError, match="3"):
         init.eye_(flow.empty(3))
+
+
+def test_former_names_fill_the_tensor():
+    for name, arguments in {"uniform": (2, 3), "normal": (2.5, 0.01), "constant": (2.5,)}.items():
+        x = flow.zeros(50)
+        with pytest.warns(UserWarning, match=f"init.{name} is the old name of init.{name}_"):
+            assert getattr(nn.init, name)(x, *arguments) is x
+        assert x.min() > 2 and x.max() < 3
+    with pytest.warns(UserWarning, match="init.eye is the old name"):
+        assert nn.init.eye(flow.ones(2, 3)).tolist() == [[1, 0, 0], [0, 1, 0]]

@@ -27,7 +27,7 @@ from ..checks import check_initializer, check_regularizer
 from ..scope import namespace
 from .initializers import constant_initializer, ones_initializer, xavier_uniform_initializer, zeros_initializer
 from .nn import along, axis_of, batch_normalization as normalized_by, bias_add, layer_norm as normalized
-from .op_name import described
+from .op_name import described, with_call_errors
 from .windows import FORMATS, Sizes, check_rank, conv, is_last, sizes
 from .zero_init_check import check_zero_kernel
 
@@ -105,6 +105,7 @@ def takes_name(function: Callable) -> bool:
 # ---- products ----------------------------------------------------------------------------------------------------
 
 
+@with_call_errors
 def dense(
     inputs: Tensor,
     units: int,
@@ -208,7 +209,7 @@ def convolution(rank: int, doc: str | None = None) -> Callable:
                 out = bias_add(out, bias, data_format.upper())
             return layer.activated(activation, out)
 
-    return described(function, kind, doc)
+    return with_call_errors(described(function, kind, doc))
 
 
 conv2d = convolution(2)
@@ -226,6 +227,7 @@ conv3d = convolution(
 # ---- norms -------------------------------------------------------------------------------------------------------
 
 
+@with_call_errors
 def batch_normalization(
     inputs: Tensor,
     axis: int = -1,
@@ -299,17 +301,20 @@ def normalize_by_batch(
     return normalized_by(x, mean, variance, beta, gamma, epsilon, axis), mean, variance
 
 
+@with_call_errors
 def batch_normalization_add_relu(inputs: Tensor, addend: Tensor | None = None, **options: Any) -> Tensor:
     """relu(batch_normalization(inputs, ...) + addend): the end of a residual block. options: batch_normalization's."""
     out = batch_normalization(inputs, **options)
     return relu_op(out if addend is None else out + addend)
 
 
+@with_call_errors
 def batch_normalization_relu(inputs: Tensor, **options: Any) -> Tensor:
     """relu(batch_normalization(inputs, ...)). options: batch_normalization's."""
     return relu_op(batch_normalization(inputs, **options))
 
 
+@with_call_errors
 def layer_norm(
     inputs: Tensor,
     center: bool = True,
@@ -337,6 +342,7 @@ def layer_norm(
 # ---- others ------------------------------------------------------------------------------------------------------
 
 
+@with_call_errors
 def prelu(
     inputs: Tensor,
     alpha_initializer: Any = None,
@@ -366,6 +372,7 @@ def prelu(
         return relu_op(inputs) - relu_op(-inputs) * alpha
 
 
+@with_call_errors
 def upsample_2d(
     x: Tensor, size: Sizes = (2, 2), data_format: str = "NCHW", interpolation: str = "nearest", name: str = "Upsample2D"
 ) -> Tensor:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from ...core.base.errors import DTypeError
+from ...core.messages.suggestions import signature_error
 from ...core.mode import MODE
 from ...core.source_location import fail
 
+Function = TypeVar("Function", bound=Callable)
 NAME = inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="str | None")
 
 
@@ -39,7 +42,7 @@ def takes_name(
             count = f"from {least} to {most} positional arguments but {len(args)} were given"
             raise TypeError(f"{function.__name__}() takes {count}")
         if name is None and not otherwise:
-            return function(*args, **options)
+            return call(function, args, options)
         if name is not None and not isinstance(name, str):
             hint = f'name="{function.__name__}1"; pass several sizes as one list: [2, 3]'
             what = f"{function.__name__}: argument {place + 1} is the name, and {name!r} is not a string"
@@ -47,13 +50,33 @@ def takes_name(
         mode = MODE.get()
         try:
             MODE.set(mode.replace(scope=f"{mode.scope}/{name or otherwise}" if mode.scope else name or otherwise))
-            return function(*args, **options)
+            return call(function, args, options)
         finally:
             MODE.set(mode)
 
     parameters.insert(place, NAME.replace(default=default))
     scoped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return scoped
+
+
+def call(function: Callable, args: tuple, options: dict) -> Any:
+    """Call a function of jobs; an argument that it does not have raises CallError."""
+    try:
+        return function(*args, **options)
+    except TypeError as error:
+        if (better := signature_error(function, args, options, function.__name__, error)) is None:
+            raise
+        raise better from error
+
+
+def with_call_errors(function: Function) -> Function:
+    """Decorate a function of jobs that has a `name` of its own, see `call`."""
+
+    @functools.wraps(function)
+    def checked(*args, **options):
+        return call(function, args, options)
+
+    return checked  # type: ignore[return-value]  # `wraps` keeps the signature
 
 
 def described(function: Callable, name: str, doc: str | None = None) -> Callable:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...core.backend import namespace
 from ...core.host import HostArray
 from ...core.random import Generator, bits, derive_key, generator_or_default
+from ...core.spec import cpu
 
 MASK = 0xFFFFFFFF
 
@@ -52,7 +53,7 @@ class SampleGenerator(Generator):
     """The Generator of one sample: its key is computed only if something is drawn. Not thread-safe."""
 
     def __init__(self, *words: object):
-        self.words, self.counter, self.device = words, 0, "cpu"
+        self.words, self.counter, self.device = words, 0, cpu
         self.cached_key: int | None = None
 
     @property

@@ -94,7 +94,7 @@ MERGED = {
         half_cauchy half_normal independent inverse_gamma kl kumaraswamy laplace log_normal logistic_normal
         lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal negative_binomial
         one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution
-        uniform von_mises weibull""".split()},
+        uniform von_mises weibull wishart lkj_cholesky""".split()},
     **{f"nn.optimizer.{name}": ("optim", "optim.lr_scheduler") for name in """adagrad adam adamw lamb lbfgs optimizer
         rmsprop sgd chained_scheduler constant_lr cosine_annealing_lr cosine_annealing_warm_restarts cosine_decay_lr
         cyclic_lr exponential_lr lambda_lr linear_lr multiplicative_lr multistep_lr polynomial_lr

@@ -119,6 +119,35 @@ def test_vectors():
     np.testing.assert_allclose(np.cov(ours.sample((4000,)).numpy().T), covariance.numpy(), atol=0.15)
 
 
+def test_covariance_matrices():
+    covariance, value = TRIL @ TRIL.mT, flow.tensor([[2.0, 0.3], [0.3, 1.0]], **WIDE)
+    ours, theirs = D.Wishart(4.5, covariance), stats.wishart(4.5, covariance.numpy())
+    np.testing.assert_allclose(ours.log_prob(value).item(), theirs.logpdf(value.numpy()), rtol=1e-9)
+    np.testing.assert_allclose(ours.entropy().item(), theirs.entropy(), rtol=1e-9)
+    np.testing.assert_allclose(ours.mode.numpy(), theirs.mode(), rtol=1e-9)
+    flow.manual_seed(0)
+    samples = ours.sample((8000,))
+    np.testing.assert_allclose(samples.mean(0).numpy(), theirs.mean(), atol=0.2)
+    np.testing.assert_allclose(samples.var(0).numpy(), theirs.var(), rtol=0.1)
+    tril = TRIL.clone().requires_grad_()
+    D.Wishart(4.5, scale_tril=tril).rsample().sum().backward()
+    assert (tril.grad.diagonal() != 0).all()
+
+
+@pytest.mark.parametrize("dim, concentration", [(2, 1.0), (3, 0.7), (4, 3.0)])
+def test_correlation_matrices(dim, concentration):
+    """Each correlation r has (r + 1) / 2 of Beta(a, a) with a = concentration + (dim - 2) / 2."""
+    ours = D.LKJCholesky(dim, flow.tensor(concentration, **WIDE))
+    flow.manual_seed(0)
+    samples = ours.sample((20000,))
+    correlations = (samples @ samples.mT).numpy()
+    assert ours.support.check(samples).all() and np.isfinite(ours.log_prob(samples).numpy()).all()
+    variance = 1 / (2 * concentration + dim - 1)
+    for i, j in zip(*np.tril_indices(dim, -1)):
+        assert abs(correlations[:, i, j].mean()) < 0.02
+        assert correlations[:, i, j].var() == pytest.approx(variance, rel=0.06)
+
+
 PAIRS = [
     (D.Normal(A, B), D.Normal(B, A)),
     (D.LogNormal(A, B), D.LogNormal(B, A)),
@@ -174,6 +203,14 @@ def test_gradients_reach_the_parameters():
         (lambda: D.Poisson(1.0).entropy(), flow.OutOfRangeError, ["entropy is not known in closed form"]),
         (lambda: D.kl_divergence(D.Normal(0.0, 1.0), D.Poisson(1.0)), flow.ShapeError, ["Normal and Poisson"]),
         (lambda: D.MultivariateNormal(A), flow.ShapeError, ["no matrix"]),
+        (lambda: D.MultivariateNormal(A, flow.eye(3)), flow.ShapeError, ["loc of shape [2] and a matrix of [3, 3]"]),
+        (
+            lambda: D.Wishart(3.0, flow.ones(2, 3)),
+            flow.ShapeError,
+            ["Wishart: a matrix of [2, 3]", "matrix (..., n, n)"],
+        ),
+        (lambda: D.Wishart(0.5, TRIL), flow.OutOfRangeError, ["df must be greater than 1", "one is 0.5"]),
+        (lambda: D.LKJCholesky(1), flow.ShapeError, ["size 1", "dim=2"]),
         (lambda: D.Independent(D.Normal(A, B), 2), flow.ShapeError, ["2 axes of batch shape [2]"]),
     ],
     ids=lambda x: "",

@@ -62,6 +62,12 @@ VECTORS = {
     ),
     "affine": affine_vectors,
 }
+MATRIX = [[2.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 3.0]]
+FACTOR = [[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.48, 0.6, 0.64]]
+MATRICES = {
+    "Wishart": (made("Wishart", [3.5, 7.0], MATRIX), MATRIX),
+    "LKJCholesky": (lambda lib: lib.distributions.LKJCholesky(3, wide(lib, A)), FACTOR),
+}
 OURS_ALONE = {"Kumaraswamy mode"}  # PyTorch's formula takes the logarithm of a negative number: NaN
 
 
@@ -77,14 +83,15 @@ def compare(what, ours, theirs):
     np.testing.assert_allclose(ours().numpy(), expected, rtol=1e-6, atol=1e-9, err_msg=what)
 
 
-@pytest.mark.parametrize("name", SCALARS | VECTORS)
+@pytest.mark.parametrize("name", SCALARS | VECTORS | MATRICES)
 def test_quantities(name):
-    ours, theirs = (({**SCALARS, **VECTORS})[name](lib) for lib in (flow, torch))
+    make, matrix = MATRICES.get(name, (({**SCALARS, **VECTORS}).get(name), None))
+    ours, theirs = make(flow), make(torch)
     for quantity in ("mean", "variance", "stddev", "mode"):
         compare(f"{name} {quantity}", lambda q=quantity: getattr(ours, q), lambda q=quantity: getattr(theirs, q))
     compare(f"{name} entropy", ours.entropy, theirs.entropy)
     value = {"NegativeBinomial": [2.0, 1.0], "OneHotCategoricalStraightThrough": [0.0, 1.0, 0.0]}.get(name)
-    value = value or ([0.3, 0.7] if name in SCALARS else [0.2, 0.3, 0.5])
+    value = value or matrix or ([0.3, 0.7] if name in SCALARS else [0.2, 0.3, 0.5])
     for method in ("log_prob", "cdf", "icdf"):
         compare(
             f"{name} {method}",

@@ -28,6 +28,7 @@ from .inverse_cdf import (
     Laplace as Laplace,
     Uniform as Uniform,
 )
+from .matrices import LKJCholesky as LKJCholesky, Wishart as Wishart
 from .normal import (
     HalfNormal as HalfNormal,
     LogNormal as LogNormal,

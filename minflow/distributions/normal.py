@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..core import functions as F
 from ..core.base.errors import ShapeError
@@ -111,6 +112,31 @@ class HalfNormal(Univariate):
         return 0.5 * math.log(math.pi / 2) + 0.5 + F.log(self.scale)
 
 
+def cholesky_factor(name: str, parameters: dict[str, Tensor], *matrices: Tensor | None) -> Tensor:
+    """The lower Cholesky factor of the covariance matrix of a distribution, given in one of three ways.
+
+    parameters: the mean as "loc", if the distribution has one.  matrices: covariance_matrix, precision_matrix and
+    scale_tril, two of them None.
+    """
+    choices = dict(zip(("covariance_matrix", "precision_matrix", "scale_tril"), matrices))
+    passed = [choice for choice, x in choices.items() if x is not None]
+    if len(passed) != 1:
+        what = f"{name}: {' and '.join(passed) or 'no matrix'} given"
+        fail(ShapeError, what, "one of covariance_matrix, precision_matrix and scale_tril")
+    matrix: Any = choices[passed[0]]
+    n = parameters.get("loc", matrix).shape[-1:]
+    if matrix.ndim < 2 or matrix.shape[-2:] != n + n:
+        vectors = "".join(f"{x} of shape {list(loc.shape)} and " for x, loc in parameters.items())
+        hint = " and the ".join([*[f"{x} (..., n)" for x in parameters], "matrix (..., n, n)"])
+        fail(ShapeError, f"{name}: {vectors}a matrix of {list(matrix.shape)}", hint, **parameters, matrix=matrix)
+    if passed == ["covariance_matrix"]:
+        return F.cholesky(matrix)
+    if passed == ["precision_matrix"]:  # if P = K @ K.T with K upper, the inverse of K.T is lower
+        upper = F.cholesky(matrix.flip((-2, -1))).flip((-2, -1))
+        return solve_triangular(upper.mT, eye_of(upper, matrix.shape[-1]), upper=False)
+    return matrix
+
+
 class MultivariateNormal(Distribution):
     """The multivariate normal distribution.
 
@@ -125,26 +151,7 @@ class MultivariateNormal(Distribution):
     def __init__(
         self, loc, covariance_matrix=None, precision_matrix=None, scale_tril=None, validate_args: bool | None = None
     ):
-        choices = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        passed = [name for name, x in choices.items() if x is not None]
-        if len(passed) != 1:
-            what = f"MultivariateNormal: {' and '.join(passed) or 'no matrix'} given"
-            fail(ShapeError, what, "one of covariance_matrix, precision_matrix and scale_tril")
-        matrix = choices[passed[0]]
-        if loc.ndim < 1 or matrix.ndim < 2 or matrix.shape[-2:] != (loc.shape[-1],) * 2:
-            what = f"MultivariateNormal: loc of shape {list(loc.shape)} and a matrix of {list(matrix.shape)}"
-            fail(ShapeError, what, "loc (..., n) and the matrix (..., n, n)", loc=loc, matrix=matrix)
-        if covariance_matrix is not None:
-            tril = F.cholesky(covariance_matrix)
-        elif precision_matrix is not None:  # if P = K @ K.T with K upper, the inverse of K.T is lower
-            upper = F.cholesky(precision_matrix.flip((-2, -1))).flip((-2, -1))
-            tril = solve_triangular(upper.mT, eye_of(upper, loc.shape[-1]), upper=False)
-        else:
-            tril = scale_tril
+        tril = cholesky_factor("MultivariateNormal", {"loc": loc}, covariance_matrix, precision_matrix, scale_tril)
         batch = F.broadcast_tensors(loc[..., 0], tril[..., 0, 0])[0].shape
         n = loc.shape[-1]
         self.loc, self.scale_tril = loc.expand(*batch, n), tril.expand(*batch, n, n)

@@ -383,6 +383,23 @@ def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (),
     return out
 
 
+def prepared(op: Op, inputs: Sequence, attrs: Mapping, specs: Sequence[Spec]) -> Callable:
+    """`launch` for inputs of the same specs on the CPU, with its decisions made. inputs: arrays or their specs."""
+    call: Callable = (LARGE_CALLS if op.slow_on_numpy and is_large(op, inputs, specs) else CALLS)[op]
+    if attrs:
+        call = functools.partial(call, **attrs)
+    if not op.takes_out:
+        return call
+    empty, many, shape, dtype = OPEN[cpu].empty, op.many, specs[0].shape, specs[0].np
+
+    def into_new(*arrays):
+        out = [empty(spec.shape, spec.np) for spec in specs] if many else empty(shape, dtype)
+        call(*arrays, out=out)
+        return out
+
+    return into_new
+
+
 def is_moved(op: Op, i: int) -> bool:
     """True if input i of an op has to be on the device of the others."""
     return op.variadic or op.inputs[i] not in op.host_inputs

@@ -9,17 +9,16 @@ Read next: `autograd.py`, whose `pass_back` asks the mode for a replay.
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..autograd import fit, input_gradients
-from ..backend import OPEN, Array
+from ..backend import Array
 from ..functionalize import Alias, new_alias, root_of, version_counter_of
 from ..infer import infer
 from ..ir import NUMBERS, InnerTape, Node, Value, inner_nodes
-from ..kernels import CALLS, DECOMPOSED, LARGE_CALLS, ON_CHANGE, is_large
+from ..kernels import CALLS, DECOMPOSED, ON_CHANGE, prepared
 from ..memory import MIN_CHECKED_BYTES
 from ..mode import using
 from ..op import Op
@@ -216,8 +215,8 @@ class Log:
         if None in specs or sum([spec.nbytes for spec in specs]) > MIN_CHECKED_BYTES:
             self.complete = False  # a shape that depends on elements, or memory that must be checked at each call
             return
-        if runs_without_infer(op, inputs, tensors):
-            ready = None if any([x._alias is not None for x in tensors]) else CALLS[op]
+        if runs_without_infer(op, inputs, tensors) and not any([x._alias is not None for x in tensors]):
+            ready = CALLS[op]
         if ready is None:
             ready = prepared(op, [x.array if isinstance(x, Tensor) else x for x in inputs], attrs, specs)
         arguments: list = []
@@ -285,34 +284,6 @@ def runs_without_infer(op: Op, inputs: Sequence, tensors: Sequence[Tensor]) -> b
     if not op.fast_path or len(specs) > 1 or complex in [x.__class__ for x in inputs]:
         return False
     return all([spec.plain >= op.fast_path for spec in specs])
-
-
-def prepared(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec]) -> Callable:
-    """`launch` for arrays of the same specs on the CPU, with its decisions made."""
-    large = op.slow_on_numpy and is_large(op, arrays, specs)
-    call: Callable = (LARGE_CALLS if large else CALLS)[op]
-    if attrs:
-        call = functools.partial(call, **attrs)
-    if not op.takes_out:
-        return call
-    empty = OPEN[cpu].empty
-    sizes = [(spec.shape, spec.np) for spec in specs]
-    if op.many:
-
-        def into_several(*arrays):
-            out = [empty(*size) for size in sizes]
-            call(*arrays, out=out)
-            return out
-
-        return into_several
-    shape, dtype = sizes[0]
-
-    def into_new(*arrays):
-        out = empty(shape, dtype)
-        call(*arrays, out=out)
-        return out
-
-    return into_new
 
 
 class Recorder:

@@ -407,7 +407,7 @@ def split(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int =
         parts = [min(step, size - start) for start in range(0, size, step or 1)] or [0]
     ends = [0, *itertools.accumulate(parts)]
     front = (FULL_SLICE,) * axis
-    return tuple([s.getitem(input, index=(*front, (a, b, None))) for a, b in itertools.pairwise(ends)])
+    return tuple([apply(s.getitem, input, index=(*front, (a, b, None))) for a, b in itertools.pairwise(ends)])
 
 
 @accept_axis
@@ -428,7 +428,8 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if not input.spec.ndim:
         fail(ShapeError, "unbind: the tensor must have at least one axis", "x.item() for its value", x=input)
     axis = normalize_axis(dim, input.spec.ndim, input)
-    return tuple([s.getitem(input, index=(*(FULL_SLICE,) * axis, k)) for k in range(input.spec.shape[axis])])
+    front = (FULL_SLICE,) * axis
+    return tuple([apply(s.getitem, input, index=(*front, k)) for k in range(input.spec.shape[axis])])
 
 
 # ---- reversing and rolling

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ..base.dtypes import HALF_DTYPES
 from ..base.errors import DTypeError, ShapeError
+from ..dispatch import apply
 from ..host import HostArray
 from ..host.blas import product, runner, runner_of
 from ..host.float_warnings import silent
@@ -173,16 +174,16 @@ def affine(x, weight, bias=None):
         wide = affine(*[in_dtype(t, float32) for t in (x, weight, bias)])
         return cast(wide, dtype=weight.spec.dtype)
     if len(shape) == 2:
-        out = matmul(x, weight, ta=False, tb=True)
+        out = apply(matmul, x, weight, ta=False, tb=True)
         return out if bias is None else out + match_product(bias, out)
     axis = split_axis(x.spec)
     if 0 < axis < len(shape) - 1 and (bias is None or bias.spec.ndim == 1):  # a reshape keeps the split of axis 0
         return affine(x.transpose(0, axis), weight, bias).transpose(0, axis)
     flat = x.reshape(math.prod(shape[:-1]), shape[-1])  # one large product, in forward and backward
-    out = matmul(flat, weight, ta=False, tb=True)
+    out = apply(matmul, flat, weight, ta=False, tb=True)
     if bias is not None and bias.spec.shape == (rows,):
-        return reshape(out + match_product(bias, out), shape=(*shape[:-1], rows))
-    out = reshape(out, shape=(*shape[:-1], rows))
+        return apply(reshape, out + match_product(bias, out), shape=(*shape[:-1], rows))
+    out = apply(reshape, out, shape=(*shape[:-1], rows))
     return out if bias is None else out + match_product(bias, out)
 
 

@@ -120,9 +120,9 @@ class Eager(Mode):
             values = [x._value if x._needs else x.spec, y._value if y._needs else y.spec] if needs else None
         else:
             inputs, arrays, specs, common, strided, needs, values = read_inputs(self, op, inputs)
-        if fast and common is not None and common.plain >= fast and not (strided and common.nbytes > MIN_CHECKED_BYTES):
+        if fast and common is not None and common.plain >= fast and not strided:
             # one floating spec, not 0-d, so `infer` would return it; for a view, NumPy would copy its strides
-            spec, ready = common, None if strided else CALLS[op]
+            spec, ready = common, CALLS[op]
         else:
             dtype, specs, ready = infer(op, inputs, attrs, specs)
             if dtype is not None or ready is DECOMPOSED:

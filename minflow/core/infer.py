@@ -40,11 +40,11 @@ ON_CHANGE.append(INFER_CACHE.clear)
 
 
 def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
-    """The result of `resolve`, cached, with a kernel: (None, output specs, result of `specialized_kernel`, else of
-    `prepared` if the result is cached); or (dtype that the inputs must be cast to, None, None); or (bfloat16, output
-    specs, None) if the op must be computed in float32. `run_in_dtype` does the casts of the last two. For global
-    tensors, (GLOBAL, output specs, GlobalCall), or (GLOBAL, None, DECOMPOSED). specs: those of the inputs, if all are
-    tensors and the caller has them.
+    """The result of `resolve`, cached, with a kernel: (None, output specs, result of `specialized_kernel`); or (dtype
+    that the inputs must be cast to, None, None); or (bfloat16, output specs, None) if the op must be computed in
+    float32. `run_in_dtype` does the casts of the last two. For global tensors, (GLOBAL, output specs, GlobalCall), or
+    (GLOBAL, None, DECOMPOSED). specs: those of the inputs, if all are tensors and the
+    caller has them.
     """
     specs = specs or tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
     key = (op, specs, tuple(attrs.items())) if attrs else (op, specs)
@@ -74,11 +74,8 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
         raise explain(error, op, inputs) from None
     runs = device.type in EAGER_PLATFORMS
     specialized = dtype is None and runs and known
-    ready = specialized_kernel(op, specs, outs, attrs, device) if specialized else None
-    result = dtype, outs, ready
+    result = dtype, outs, specialized_kernel(op, specs, outs, attrs, device) if specialized else None
     if key is not None and outs != (None,) and not large and runs:  # others are checked at each call
-        if specialized and ready is None and device is cpu and op.takes_out and not is_large(op, specs, outs):
-            result = dtype, outs, prepared(op, specs, attrs, outs)
         if len(INFER_CACHE) >= INFER_CACHE_LIMIT:
             INFER_CACHE.clear()
         INFER_CACHE[key] = result
@@ -86,7 +83,7 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
 
 
 def specialized_kernel(op: Any, specs: tuple, outs: tuple, attrs: Mapping, device: Device) -> Any:
-    """The kernel of these arrays alone, None if the platforms of their device have none, or DECOMPOSED."""
+    """The kernel of these arrays alone, or one that is `prepared`; None for large arrays and devices; or DECOMPOSED."""
     specialize = select(op, device_type=device.type).specialize
     if device is not cpu and not op.is_view:
         specialize = None
@@ -94,7 +91,9 @@ def specialized_kernel(op: Any, specs: tuple, outs: tuple, attrs: Mapping, devic
         specialize = select(op, device_type=device.type, large=True).specialize
     if op.composite and runs_decomposed(op, specs, attrs, platforms_of(op, specs, outs, EAGER_PLATFORMS[device.type])):
         return DECOMPOSED
-    return None if specialize is None else specialize(*specs, **attrs)
+    found = None if specialize is None else specialize(*specs, **attrs)
+    small = device is cpu and op.takes_out and not is_large(op, specs, outs)
+    return prepared(op, specs, attrs, outs) if found is None and small else found
 
 
 def infer_global(op: Any, specs: tuple, attrs: Mapping, outs: tuple) -> tuple:

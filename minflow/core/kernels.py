@@ -367,27 +367,23 @@ def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (),
     if device is not cpu:
         OPEN[device].activate()
         call, arrays = calls_of(device)[op], moved(op, arrays, device)
-    elif op.slow_on_numpy and is_large(op, arrays, specs if out is None else out if op.many else (out,)):
-        call = LARGE_CALLS[op]
     else:
-        call = CALLS[op]
+        large = op.slow_on_numpy and is_large(op, arrays, specs if out is None else out if op.many else (out,))
+        call = (LARGE_CALLS if large else CALLS)[op]
     if out is None:
         if not op.takes_out:
             return call(*arrays, **attrs)
-        empty = OPEN[device].empty
-        if op.many and device is not cpu:  # results of rules that are numbers are on the CPU
-            out = [OPEN[spec.device].empty(spec.shape, spec.np) for spec in specs]
-        else:
-            out = [empty(spec.shape, spec.np) for spec in specs] if op.many else empty(specs[0].shape, specs[0].np)
+        # results of rules that are numbers are on the CPU, even beside others on a device
+        created = [OPEN[spec.device].empty(spec.shape, spec.np) for spec in specs]
+        out = created if op.many else created[0]
     call(*arrays, **attrs, out=out)
     return out
 
 
 def prepared(op: Op, inputs: Sequence, attrs: Mapping, specs: Sequence[Spec]) -> Callable:
     """`launch` for inputs of the same specs on the CPU, with its decisions made. inputs: arrays or their specs."""
-    call: Callable = (LARGE_CALLS if op.slow_on_numpy and is_large(op, inputs, specs) else CALLS)[op]
-    if attrs:
-        call = functools.partial(call, **attrs)
+    calls = LARGE_CALLS if op.slow_on_numpy and is_large(op, inputs, specs) else CALLS
+    call: Callable = functools.partial(calls[op], **attrs) if attrs else calls[op]
     if not op.takes_out:
         return call
     empty, many, shape, dtype = OPEN[cpu].empty, op.many, specs[0].shape, specs[0].np

@@ -156,10 +156,8 @@ def viewed(x: Tensor, kernels: Sequence[Callable], path: Sequence[tuple[Op, Mapp
 
 def reader(arguments: Sequence[int]) -> Callable:
     """The function of the registers that gives those with these numbers."""
-    if len(arguments) > 1:
-        return operator.itemgetter(*arguments)
-    start = arguments[0] if arguments else 0
-    return operator.itemgetter(slice(start, start + len(arguments)))
+    few = slice(arguments[0], arguments[0] + 1) if arguments else slice(0)
+    return operator.itemgetter(*arguments) if len(arguments) > 1 else operator.itemgetter(few)
 
 
 def record(mode: Any, node: Node, gs: list, saved: Sequence[Array]) -> tuple[list[tuple[int, Any]], Recording | None]:
@@ -230,7 +228,7 @@ class Log:
                 self.complete = False
                 return
         self.calls.append((ready, arguments, self.add_results([x.array for x in results])))
-        if op.is_view:
+        if op.is_view and op is not detach and len(op.inputs) == 1:  # a link of a view path
             self.views[id(results[0].array)] = inputs[0], ready, op, attrs
 
     def recording(self, found: Sequence[tuple[int, Any]], gs: Sequence) -> Recording | None:
@@ -257,11 +255,10 @@ class Log:
         """The Result that gives this gradient; None if there is none."""
         if g is None:
             return Result(place)
-        kernels: list[Callable] = []
-        path: list[tuple[Op, Mapping]] = []
+        steps: list[tuple[Callable, tuple[Op, Mapping]]] = []
         spec = g.spec
         while True:
-            views = (kernels[::-1], path[::-1], spec) if path else None
+            views = (*zip(*reversed(steps)), spec) if steps else None
             for k, arriving in enumerate(gs):
                 if arriving is g:
                     return Result(place, k, views=views)
@@ -272,10 +269,7 @@ class Log:
             if id(g.array) not in self.views:
                 return None
             g, kernel, op, attrs = self.views[id(g.array)]
-            if op is detach or len(op.inputs) > 1:  # not a link of a view path
-                return None
-            kernels.append(kernel)
-            path.append((op, attrs))
+            steps.append((kernel, (op, attrs)))
 
 
 def runs_without_infer(op: Op, inputs: Sequence, tensors: Sequence[Tensor]) -> bool:

@@ -21,6 +21,7 @@ from ..core.base.placement import Placement, broadcast
 from ..core.context import current_context
 from ..core.functionalize import before_write
 from ..core.functions.creation import as_tensor
+from ..core.grad.modes import no_grad
 from ..core.host import HostArray, HostScalar
 from ..core.ops.global_tensors import whole_array
 from ..core.sharding import logical
@@ -44,7 +45,7 @@ def write(writes: Writes) -> None:
     """
     for call in writes:
         before_write(getattr(getattr(call, "target", None), "_version_counter", None))
-    with current_context().plan_lock, uninterrupted():
+    with current_context().plan_lock, uninterrupted(), no_grad():
         for call in writes:
             call()
 

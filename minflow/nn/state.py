@@ -298,8 +298,7 @@ class Snapshot:
 
 def copy_into(old: Tensor, new: Tensor) -> Callable[[], object]:
     def copy() -> None:
-        with no_grad():
-            old.copy_(new)
+        old.copy_(new)
 
     copy.target = old  # type: ignore[attr-defined]
     return copy

@@ -8,6 +8,7 @@ by: the calling function, for errors; only some of them count negative indices f
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 
 from ..backend import on_host
@@ -539,4 +540,21 @@ roll = define(
     ],
     doc="Elements shifted along some axes; those that leave at the end re-enter at the start.",
 )
-kernel(roll, lambda xp, x, shifts, axes, out=None: write_out(xp, xp.ascontiguousarray(xp.roll(x, shifts, axes)), out))
+
+
+@kernel(roll)
+def _(xp, x, shifts, axes, out=None):
+    if out is None:
+        out = xp.empty(x.shape, x.dtype)
+    elif xp.may_share_memory(x, out):
+        x = x.copy()
+    parts: list = [[(slice(None), slice(None))]] * x.ndim  # of each axis: (places in the result, elements of x)
+    for axis in set(axes):
+        n = x.shape[axis]
+        first = sum([shift for shift, a in zip(shifts, axes) if a == axis]) % n if n else 0
+        if first:
+            parts[axis] = [(slice(first, None), slice(n - first)), (slice(first), slice(n - first, None))]
+    for chosen in itertools.product(*parts):
+        places, sources = zip(*chosen)
+        out[places] = x[sources]
+    return out

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 
 from ...core.base.dtypes import HALF_DTYPES
 from ...core.base.errors import NonFiniteError
+from ...core.functionalize import apply_inplace
 from ...core.functions import norm, stack, view_as_real
 from ...core.functions.creation import tensor
 from ...core.grad.modes import no_grad
+from ...core.ops.elementwise import clamp
 from ...core.source_location import fail, warn
 from ...core.spec import float32
 from ...core.tensor import Tensor
@@ -77,7 +79,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
     """Clamp every element of the gradients to [-clip_value, clip_value]."""
     with no_grad():
         for g in map(as_real, gradients(parameters)):
-            g.clamp_(-float(clip_value), float(clip_value))
+            apply_inplace(clamp, g, -float(clip_value), float(clip_value))
 
 
 def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor) -> None:

@@ -68,7 +68,7 @@ FLOW = {
     "saved_model": "flow.save(module.state_dict(), path), or flow.checkpoint.save(path) for the variables of jobs",
     "serving": "flow.save(module.state_dict(), path)",
     **dict.fromkeys("""
-        tensorrt quantization contrib indexed_slices_reduce_sum
+        tensorrt contrib indexed_slices_reduce_sum
     """.split(), "leave it out: it was for one kind of device"),
     "sysconfig": f"{command('doctor')} shows the installation",
 }  # fmt: skip

@@ -16,11 +16,13 @@ if _TYPE_CHECKING:
     from . import lr_scheduler as lr_scheduler, swa_utils as swa_utils
     from .adaptive import ASGD as ASGD, Adadelta as Adadelta, Adagrad as Adagrad, RMSprop as RMSprop, Rprop as Rprop
     from .lbfgs import LBFGS as LBFGS
+    from .matrices import Adafactor as Adafactor, Muon as Muon
 
 _LATER = _by_module(
     {  # imported on first use: few programs need them
         "adaptive": "ASGD Adadelta Adagrad RMSprop Rprop",
         "lbfgs": "LBFGS",
+        "matrices": "Adafactor Muon",
     }
 ) | {"lr_scheduler": "lr_scheduler.", "swa_utils": "swa_utils."}
 

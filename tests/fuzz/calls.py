@@ -804,6 +804,7 @@ REASONS = {  # a reason not to call -> the public names
     ELSEWHERE: "expand one_hot dropout",
     "PyTorch has none; round(x) is what a reader expects to work": "Tensor.__round__",
     "its step calls a closure: tests/optim/test_lbfgs.py": "optim.LBFGS",
+    "Newton-Schulz iterations and means of rows: tests/optim/test_matrices_torch.py": "optim.Muon optim.Adafactor",
     "PyTorch's refuses dense gradients: tests/optim/test_optim_torch.py": "optim.SparseAdam",
     SETTING: "nn.DataParallel Tensor.is_pinned",
     "every call ends in the first; tests/core has the others": """autograd.backward autograd.gradcheck

@@ -115,7 +115,7 @@ REFUSED: dict[str, str] = {
     **rows("empty_permuted empty_strided", "flow.empty(size)"),
     **rows("embedding_renorm_", "nn.Embedding(n, d, max_norm=1.0)"),
     **rows("feature_dropout_", "nn.functional.dropout2d"),
-    **rows("Adafactor Muon", "optim.AdamW", "optim."), **rows("FTRL", "optim.Adagrad", "optim."),
+    **rows("FTRL", "optim.Adagrad", "optim."),
     **rows("swap_in_optimizer_params_and_state", "optimizer.load_state_dict(state)", "optim."),
     **rows("as_strided_", "x = x.as_strided(size, stride)", "Tensor."),
     **rows("resize resize_as", "x.resize_(*sizes), or x.reshape(*sizes)", "Tensor."),

@@ -183,3 +183,9 @@ def test_overridden_scheduler_methods():
     for name in ("_initial_step", "_update_lr"):
         with pytest.raises(OptimError, match=f"Other defines {name}, which is not called here"):
             type("Other", (Mine,), {name: lambda self, *args: None})
+
+
+def test_a_whole_float_counts_steps():
+    parameter = flow.nn.Parameter(flow.ones(1))
+    scheduler = s.StepLR(flow.optim.SGD([parameter], lr=0.8), step_size=1e8)
+    assert scheduler.step_size == 10**8 and isinstance(scheduler.step_size, int)

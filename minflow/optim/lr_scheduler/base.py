@@ -205,8 +205,11 @@ class LRScheduler:
 
 
 def check_count(scheduler: LRScheduler, name: str, low: int) -> None:
-    """Refuse an attribute unless it is an integer of at least `low`."""
+    """Refuse an attribute unless it is a whole number of at least `low`, such as 3 or 3.0, which becomes 3."""
     value = getattr(scheduler, name)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+        setattr(scheduler, name, value)
     if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= MAX_COUNT:
         what = f"{type(scheduler).__name__}: {name} must be an integer of at least {low}, got {value!r}"
         fail(OptimError, what, f"{name}=30", **{name: value})

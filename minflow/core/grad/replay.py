@@ -138,8 +138,8 @@ def run(recording: Recording, entries: Sequence[tuple], gs: Sequence) -> list[tu
         return None
     found = []
     for place, arriving, register, spec, views in results:
-        g = gs[arriving] if arriving is not None else spec and new_tensor(registers[register], spec)
-        found.append((place, viewed(g, *views) if views else g))
+        result: Any = gs[arriving] if arriving is not None else spec and new_tensor(registers[register], spec)
+        found.append((place, viewed(result, *views) if views else result))
     return found
 
 

@@ -34,7 +34,7 @@ class Scopes(threading.local):
 
         self.silent = Silent()
         quiet = map(set_errors, itertools.repeat(QUIET))
-        Silent.__enter__ = map(self.silent.tokens.append, quiet).__next__  # type: ignore[method-assign]
+        Silent.__enter__ = map(self.silent.tokens.append, quiet).__next__  # type: ignore[method-assign, assignment]
 
 
 SCOPES = Scopes()

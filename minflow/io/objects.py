@@ -30,10 +30,10 @@ class HoldsObjects(Exception):
 
 
 def is_savable(x: Any) -> bool:
-    """True if `save` accepts an object outside of other objects: a module, or one of a class of the program, such as
-    argparse.Namespace. Objects with a state, such as optimizers, are to be saved by that.
+    """True if `save` accepts an object outside of other objects: a module, a set, or one of a class of the program,
+    such as argparse.Namespace. Objects with a state, such as optimizers, are to be saved by that.
     """
-    if isinstance(x, Module):
+    if isinstance(x, Module | set | frozenset):
         return True
     code = isinstance(x, type | FunctionType | MethodType | tuple) or type(x).__module__.startswith("minflow.")
     return hasattr(x, "__dict__") and not code and not hasattr(x, "state_dict")

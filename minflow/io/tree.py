@@ -197,11 +197,11 @@ class Writer:
         return name
 
     def refuse(self, x: Any, shown: str) -> Any:
+        if isinstance(x, tuple) and x.__reduce_ex__(4)[0] is type(None):  # meaningless in another process
+            return self.encode(None, (), shown)
         kind = type(x).__name__
         if hasattr(x, "state_dict"):
             hint = "its state: x.state_dict(); load it again with x.load_state_dict(flow.load(path))"
-        elif isinstance(x, set | frozenset):
-            hint = "sorted(x), a list"
         elif isinstance(x, tuple):
             hint = "tuple(x), or x._asdict() to keep the names"
         elif callable(x):

@@ -7,13 +7,15 @@ to the error. Read next: `../views/records/module.py`, its record, and `../views
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..core.base.errors import DTypeError
+from ..core.base.errors import DTypeError, MissingNameError
 from ..core.eager import Eager
 from ..core.functions.creation import zeros
 from ..core.grad.modes import no_grad
 from ..core.ir import Value
+from ..core.messages.unsupported import reason
 from ..core.mode import MODE, using
 from ..core.op import Op
 from ..core.random import default_generator
@@ -238,3 +240,12 @@ def observe(module: Module, seen: Observation) -> list:
     pairs = (module.register_forward_pre_hook, before), (module.register_forward_hook, after)
     register: list[tuple[Callable, Callable]] = list(pairs)
     return [method(hook) for method, hook in register]
+
+
+def refuse_writer(name: str, *args: Any, **options: Any) -> None:
+    """Raise the error of a function of OneFlow 0.3's module `flow.summary`, which wrote files for TensorBoard."""
+    fail(MissingNameError, f"flow.summary has no {name}: it shows a module", reason(f"summary.{name}") or "")
+
+
+for _name in ("create_summary_writer", "flush_summary_writer", "scalar", "histogram", "image", "text", "pb", "hparams"):
+    setattr(summary, _name, partial(refuse_writer, _name))

@@ -174,3 +174,12 @@ def test_code_without_a_name_is_refused():
     ]:
         with pytest.raises(CheckpointError, match=said):
             flow.save(bad, io.BytesIO())
+
+
+def test_the_attributes_of_a_module_are_saved(tmp_path):
+    """The line that created it is not: it is meaningless in another process."""
+    layer = nn.Linear(2, 3)
+    flow.save({"layer": vars(layer)}, tmp_path / "attributes")
+    loaded = flow.load(tmp_path / "attributes", weights_only=False)["layer"]
+    assert loaded["_created_at"] is None and vars(layer).keys() == loaded.keys()
+    assert loaded["_parameters"]["weight"].tolist() == layer.weight.tolist()

@@ -37,7 +37,7 @@ def deep(n):
     ("x", "texts"),
     [
         (lambda: STATE, ['state["opt"]["fn"]', "builtin_function_or_method"]),
-        (lambda: {"a": [1, {2}]}, ['state["a"][1]', "sorted"]),
+        (lambda: {"a": [1, object()]}, ['state["a"][1]', "object"]),
         (lambda: [Pair(1, 2)], ["state[0]", "Pair", "_asdict"]),
         (lambda: {"o": flow.optim.SGD([flow.ones(1)])}, ['state["o"]', "SGD", "state_dict()"]),
         (lambda: flow.optim.SGD([flow.ones(1)]), ["SGD", "model.state_dict()"]),

@@ -106,3 +106,10 @@ def test_composite_op_counts_its_parts(compiled, kernels_of_numpy):
     record = flow.summary(nn.Sequential(nn.LayerNorm(8)), (16, 8)).record
     means_and_roots = 4 * 16 * 4  # mean, variance, + eps, rsqrt
     assert record.macs == 0 and record.written == 5 * 16 * 8 * 4 + means_and_roots
+
+
+@pytest.mark.parametrize("name", ["create_summary_writer", "scalar", "histogram"])
+def test_oneflows_writers_are_refused_with_what_to_use(name):
+    with pytest.raises(flow.MissingNameError, match=f"flow.summary has no {name}") as caught:
+        getattr(flow.summary, name)("folder")
+    assert "flow.watch" in caught.value.hint

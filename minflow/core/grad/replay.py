@@ -138,12 +138,12 @@ def run(recording: Recording, entries: Sequence[tuple], gs: Sequence) -> list[tu
         return None
     found = []
     for place, arriving, register, spec, views in results:
-        result: Any = gs[arriving] if arriving is not None else spec and new_tensor(registers[register], spec)
+        result = gs[arriving] if arriving is not None else spec and new_tensor(registers[register], spec)
         found.append((place, viewed(result, *views) if views else result))
     return found
 
 
-def viewed(x: Tensor, kernels: Sequence[Callable], path: Sequence[tuple[Op, Mapping]], spec: Spec) -> Tensor:
+def viewed(x: Any, kernels: Sequence[Callable], path: Sequence[tuple[Op, Mapping]], spec: Spec) -> Tensor:
     """The view of x that `Eager.run` makes by these ops one after another. spec: of the result."""
     array = x.array
     for kernel in kernels:

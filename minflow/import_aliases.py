@@ -28,7 +28,8 @@ ALIASES = {
     **{name: f"compat.namespaces.{name}" for name in """accelerator backends comm jit mps
     multiprocessing overrides types version""".split()},
     **{f"{name}.config": "compat.namespaces.backends:compiler" for name in ("jit", "_dynamo", "_inductor", "compiler")},
-    "_dynamo": "compat.namespaces.jit", "distributed.constants": "distributed.collectives",
+    "_dynamo": "compat.namespaces.jit", "jit.annotations": "compat.namespaces.jit",
+    "distributed.constants": "distributed.collectives",
     **{f"jit.{name}": f"compat.torch_classes:{name}" for name in "OptimizedModule ScriptFunction ScriptModule".split()},
     **{f"distributed.{space}.{name}": f"compat.torch_classes:{name}" for name in ("Partial", "Replicate", "Shard")
        for space in ("tensor", "tensor.placement_types", "_tensor", "_tensor.placement_types")},
@@ -105,6 +106,8 @@ MERGED = {
     "_oneflow_internal": ("", "nn.functional"), "_utils": ("",), "functional": ("",),
     "storage": ("core.functions.storages", ""),
     "vision.models._api": ("vision.models",), "vision.ops.misc": ("vision.ops",), "vision.ops.boxes": ("vision.ops",),
+    "vision.transforms.v2": ("vision.transforms",),
+    "vision.transforms.v2.functional": ("vision.transforms.functional",),
     "autograd.variable": ("autograd",), "autograd.profiler": ("profiler",), "profiler.profiler": ("profiler",),
     "utils.benchmark.utils": ("utils.benchmark",), "utils.benchmark.utils.timer": ("utils.benchmark",),
     "utils.benchmark.utils.common": ("utils.benchmark",), "utils.benchmark.utils.compare": ("utils.benchmark",),

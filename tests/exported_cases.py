@@ -126,6 +126,8 @@ LAYERS |= {
             IDS.reshape(-1),
         ),
     ],
+    "FractionalMaxPool2d": [(lambda: nn.FractionalMaxPool2d(2, output_size=2), IMAGES)],
+    "FractionalMaxPool3d": [(lambda: nn.FractionalMaxPool3d((1, 2, 2), output_size=(2, 3, 3)), VOLUMES)],
     "FeatureAlphaDropout": [(lambda: nn.FeatureAlphaDropout(0.4), IMAGES)],
     "PReLU": [(nn.PReLU, ROWS), (lambda: nn.PReLU(6), IMAGES)],
     "PairwiseDistance": [(lambda: PairedInput(nn.PairwiseDistance()), ROWS)],

@@ -109,7 +109,7 @@ def called(layer, shape):
     return layer
 
 
-IMAGE_BASES |= {"Lazy", "LazyConv", "LazyNorm"}
+IMAGE_BASES |= {"Lazy", "LazyConv", "LazyNorm", "FractionalMaxPool"}
 IMAGE_LAYERS["LazyLinear"] = [(lambda: called(nn.LazyLinear(3), SPACE[1]), SPACE[1])]
 for n, shape in SPACE.items():
     for kind, options in (("Conv", (2, 2)), ("ConvTranspose", (2, 2)), ("BatchNorm", ()), ("InstanceNorm", ())):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..core import functions as F
 from ..core.base.errors import ShapeError
@@ -38,7 +39,8 @@ class Wishart(Distribution):
         super().__init__(self.df.shape, (n, n), validate_args)
         self.require("df", self.df, self.df > n - 1, f"greater than {n - 1}, the size of the matrix minus 1")
 
-    covariance_matrix, precision_matrix = MultivariateNormal.covariance_matrix, MultivariateNormal.precision_matrix
+    covariance_matrix: Any = MultivariateNormal.covariance_matrix
+    precision_matrix: Any = MultivariateNormal.precision_matrix
 
     @property
     def mean(self) -> Tensor:

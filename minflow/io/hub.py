@@ -6,7 +6,9 @@ Nothing is downloaded: the error for a missing file says where to put it. Read n
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
+from urllib.parse import urlparse as urlparse
 
 from ..core.base.errors import FileError
 from ..core.messages.suggestions import name_hints as _name_hints
@@ -14,6 +16,7 @@ from ..core.source_location import fail
 from . import load as _load
 
 __all__ = ["download_url_to_file", "get_dir", "load_state_dict_from_url", "load_url", "set_dir"]
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the part of a file's name that is its hash
 DIRECTORY: list[str] = []  # the folder of `set_dir`
 
 

@@ -33,6 +33,8 @@ from .modules.adaptive_pooling import (
     AdaptiveMaxPool1d as AdaptiveMaxPool1d,
     AdaptiveMaxPool2d as AdaptiveMaxPool2d,
     AdaptiveMaxPool3d as AdaptiveMaxPool3d,
+    FractionalMaxPool2d as FractionalMaxPool2d,
+    FractionalMaxPool3d as FractionalMaxPool3d,
     MaxUnpool1d as MaxUnpool1d,
     MaxUnpool2d as MaxUnpool2d,
     MaxUnpool3d as MaxUnpool3d,

@@ -791,6 +791,11 @@ REASONS = {  # a reason not to call -> the public names
         Tensor.col_indices Tensor.coalesce Tensor.is_coalesced Tensor.sparse_mask Tensor.sparse_dim Tensor.dense_dim
         Tensor.indices Tensor.values""",
     "PyTorch's warns or needs a window: tests/core/test_stft_torch.py": "stft istft Tensor.stft Tensor.istft",
+    "random places, or another function's result: tests/nn/test_pools.py": """F.conv_tbc F.max_pool1d_with_indices
+        F.max_pool2d_with_indices F.max_pool3d_with_indices F.adaptive_max_pool1d_with_indices
+        F.adaptive_max_pool2d_with_indices F.adaptive_max_pool3d_with_indices F.fractional_max_pool2d
+        F.fractional_max_pool3d F.fractional_max_pool2d_with_indices F.fractional_max_pool3d_with_indices
+        nn.FractionalMaxPool2d nn.FractionalMaxPool3d""",
     "reads or writes what is no tensor": "load load_graph save from_dlpack frombuffer",
     ONEFLOW: """nn.CombinedMarginLoss F.combined_margin_loss F.sparse_softmax_cross_entropy nn.QuickGELU nn.SquareReLU
         F.depend F.quick_gelu F.square_relu quick_gelu square_relu gelu mish silu softplus softsign F.cdist Tensor.gelu

@@ -112,3 +112,65 @@ WRONG = [
 def test_errors(call, match):
     with pytest.raises(flow.MinflowError, match=match):
         call()
+
+
+FRACTIONAL = [((2, 3, 11, 9), (2, 3), (5, 4)), ((3, 11, 9), 2, (10, 1)), ((2, 2, 9, 8, 7), (2, 3, 2), (4, 1, 5))]
+
+
+@pytest.mark.parametrize("shape, kernel, size", FRACTIONAL)
+def test_fractional_windows(shape, kernel, size):
+    """Window i of m begins at floor((i + u) * step) - floor(u * step), and the last one at the end."""
+    rng = np.random.default_rng(0)
+    n = len(size)
+    x, u = rng.normal(size=shape), rng.random((shape[0] if len(shape) > n + 1 else 1, shape[-n - 1], n))
+    pool = getattr(F, f"fractional_max_pool{n}d_with_indices")
+    y, indices = pool(flow.tensor(x), kernel, size, _random_samples=flow.tensor(u))
+    assert y.shape == (*shape[:-n], *size)
+    picked = np.take_along_axis(x.reshape(*shape[:-n], -1), indices.numpy().reshape(*shape[:-n], -1), -1)
+    np.testing.assert_array_equal(y.numpy().reshape(picked.shape), picked)
+    kernels = (kernel,) * n if isinstance(kernel, int) else kernel
+    last = x[(..., *[slice(whole - k, None) for whole, k in zip(shape[-n:], kernels)])]
+    np.testing.assert_array_equal(y.numpy()[(..., *[-1] * n)], last.max(tuple(range(-n, 0))))
+    layer = getattr(nn, f"FractionalMaxPool{n}d")(kernel, output_ratio=0.5, return_indices=True)
+    assert layer(flow.tensor(x))[1].shape == (*shape[:-n], *[whole // 2 for whole in shape[-n:]])
+
+
+@needs_torch
+@pytest.mark.parametrize("shape, kernel, size", FRACTIONAL)
+def test_fractional_windows_are_those_of_torch(shape, kernel, size):
+    rng = np.random.default_rng(0)
+    n = len(size)
+    x, u = rng.normal(size=shape), rng.random((shape[0] if len(shape) > n + 1 else 1, shape[-n - 1], n))
+    results = []
+    for lib in (flow, torch):
+        image = lib.tensor(x, requires_grad=True)
+        pool = getattr(lib.nn.functional, f"fractional_max_pool{n}d")
+        y, indices = pool(image, kernel, size, return_indices=True, _random_samples=lib.tensor(u))
+        (y * y).sum().backward()
+        results.append([np.asarray(it.detach()) for it in (y, indices, image.grad)])
+    for ours, theirs in zip(*results):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_mistakes_of_fractional_pools():
+    for words, text in [({}, "one of output_size"), (dict(output_size=9), "do not fit into")]:
+        with pytest.raises(flow.ShapeError, match=text):
+            F.fractional_max_pool2d(flow.ones(1, 1, 8, 8), 2, **words)
+
+
+def test_functions_that_return_indices():
+    x = flow.randn(1, 2, 6, 6)
+    y, indices = F.max_pool2d_with_indices(x, 2, 2, 0, 1, False, False)
+    assert y.equal(F.max_pool2d(x, 2)) and indices.equal(F.max_pool2d(x, 2, return_indices=True)[1])
+    assert F.adaptive_max_pool2d_with_indices(x, output_size=2)[1].equal(F.adaptive_max_pool2d(x, 2, True)[1])
+    with pytest.raises(flow.CallError, match="max_pool1d_with_indices also needs kernel_size"):
+        F.max_pool1d_with_indices(x[0])
+
+
+def test_convolution_of_time_first():
+    x, weight, bias = flow.randn(7, 2, 4), flow.randn(3, 4, 5), flow.randn(5)
+    y = F.conv_tbc(x, weight, bias, pad=1)
+    expected = sum(F.pad(x, (0, 0, 0, 0, 1, 1))[k : k + 7] @ weight[k] for k in range(3)) + bias
+    np.testing.assert_allclose(y.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
+    with pytest.raises(flow.ShapeError, match="an input of 2"):
+        F.conv_tbc(x[0], weight, bias)

@@ -71,6 +71,9 @@ def do_nothing(*args: Any, **options: Any) -> None:
 mark_dynamic = maybe_mark_dynamic = mark_static = mark_static_address = do_nothing
 
 
+Dict, List, Tuple = dict, list, tuple  # names of jit.annotations
+
+
 def is_scripting() -> bool:
     """Return False."""
     return False

@@ -90,9 +90,6 @@ REFUSED: dict[str, str] = {
     # functions with a substitute of another name
     **rows("lu_factor_ex", "linalg.lu_factor, which raises flow.LinAlgError", "linalg."),
     **rows("histogramdd", "flow.histc of one axis; numpy.histogramdd(x.numpy())"),
-    **rows("FractionalMaxPool2d FractionalMaxPool3d", "AdaptiveMaxPool2d: its windows are the same each time", "nn."),
-    **rows("fractional_max_pool2d fractional_max_pool3d",
-           "adaptive_max_pool2d: its windows are the same each time", "nn.functional."),
     **rows("Container modules.container.Container", "nn.Module", "nn."),
     **rows("nested", "nn.utils.rnn.pad_sequence and pack_sequence, and a mask for attention"),
     **rows("masked", "x.masked_fill(~mask, 0).sum(), x[mask].mean()"),
@@ -242,7 +239,9 @@ IMPORTED_NAMESPACES = tuple(
     vision.models.video vision.models.quantization vision.models.feature_extraction""".split()
 )
 # Names of namespaces that exist here, for the same packages.
-IMPORTED_TYPES = {"cuda.CUDAGraph", "cuda.graph", "nn.attention.flex_attention.AuxRequest"}
+IMPORTED_TYPES = {"cuda.CUDAGraph", "cuda.graph", "nn.attention.flex_attention.AuxRequest"} | {
+    f"vision.datasets.{name}" for name in "KMNIST EMNIST QMNIST USPS SVHN STL10 ImageNet CelebA Places365".split()
+}
 
 
 def substitute(name: str) -> str:

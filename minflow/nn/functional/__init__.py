@@ -40,14 +40,17 @@ from .adaptive_pools import (
     adaptive_avg_pool1d as adaptive_avg_pool1d,
     adaptive_avg_pool3d as adaptive_avg_pool3d,
     adaptive_max_pool1d as adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices as adaptive_max_pool1d_with_indices,
     adaptive_max_pool2d as adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices as adaptive_max_pool2d_with_indices,
     adaptive_max_pool3d as adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices as adaptive_max_pool3d_with_indices,
 )
 from .attention import (
     multi_head_attention_forward as multi_head_attention_forward,
     scaled_dot_product_attention as scaled_dot_product_attention,
 )
-from .conv import conv1d as conv1d, conv2d as conv2d, conv3d as conv3d
+from .conv import conv1d as conv1d, conv2d as conv2d, conv3d as conv3d, conv_tbc as conv_tbc
 from .conv_transpose import (
     conv_transpose1d as conv_transpose1d,
     conv_transpose2d as conv_transpose2d,
@@ -69,6 +72,12 @@ from .dropout_channels import (
     feature_alpha_dropout as feature_alpha_dropout,
 )
 from .embedding import embedding as embedding, embedding_bag as embedding_bag
+from .fractional_pools import (
+    fractional_max_pool2d as fractional_max_pool2d,
+    fractional_max_pool2d_with_indices as fractional_max_pool2d_with_indices,
+    fractional_max_pool3d as fractional_max_pool3d,
+    fractional_max_pool3d_with_indices as fractional_max_pool3d_with_indices,
+)
 from .grid_sampling import affine_grid as affine_grid, grid_sample as grid_sample
 from .group_norm import (
     group_norm as group_norm,
@@ -132,7 +141,10 @@ from .pooling_1d_3d import (
     avg_pool1d as avg_pool1d,
     avg_pool3d as avg_pool3d,
     max_pool1d as max_pool1d,
+    max_pool1d_with_indices as max_pool1d_with_indices,
+    max_pool2d_with_indices as max_pool2d_with_indices,
     max_pool3d as max_pool3d,
+    max_pool3d_with_indices as max_pool3d_with_indices,
 )
 from .shape import depend as depend, normalize as normalize, pad as pad
 from .unfold_fold import (

@@ -9,7 +9,7 @@ from ...core.ops import pool_composites as pools
 from ...core.tensor import Tensor
 from .arguments import sizes
 from .pooling import Pooled
-from .pooling_1d_3d import maxima, to_batch
+from .pooling_1d_3d import maxima, to_batch, with_indices
 
 Sizes = int | None | tuple[int | None, ...]
 
@@ -59,6 +59,11 @@ def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool 
     return_indices: also return the index in D * H * W of each maximum, int64.
     """
     return adaptive_max_pool(3, input, output_size, return_indices)
+
+
+adaptive_max_pool1d_with_indices = with_indices(adaptive_max_pool1d)
+adaptive_max_pool2d_with_indices = with_indices(adaptive_max_pool2d)
+adaptive_max_pool3d_with_indices = with_indices(adaptive_max_pool3d)
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:

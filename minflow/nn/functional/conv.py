@@ -156,3 +156,11 @@ def conv3d(
     would be empty.
     """
     return conv_nd(conv_composites.conv3d, 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """conv1d of a sequence: input (T, N, C), weight (K, C, F), bias (F,), result (T + 2 * pad - K + 1, N, F)."""
+    if input.ndim != 3 or weight.ndim != 3:
+        what = f"conv_tbc: an input of {input.ndim} and a weight of {weight.ndim} axes"
+        fail(ShapeError, what, "the input (time, batch, channels), the weight (K, channels, filters)", input=input)
+    return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from ...core.base.errors import DTypeError, ShapeError
+from ...core.base.signatures import rename
 from ...core.functions.arguments import integer
 from ...core.ops import pool_composites as pools
 from ...core.ops.conv_composites import AXES
@@ -12,7 +16,7 @@ from ...core.source_location import fail
 from ...core.tensor import Tensor
 from .arguments import check_tensor, sizes
 from .conv import Size1, Size3, Sizes
-from .pooling import Pooled
+from .pooling import Pooled, max_pool2d
 
 
 def to_batch(name: str, input: Tensor, n: int) -> Tensor:
@@ -102,6 +106,24 @@ def max_pool3d(
     x = to_batch("max_pool3d", input, 3)
     attrs = window_attrs("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode)
     return maxima(pools.max_pool[3](x, **attrs), input, return_indices)
+
+
+def with_indices(pool: Callable) -> Callable:
+    """The max pooling that always returns (maxima, indices), whatever its argument return_indices."""
+
+    @functools.wraps(pool)
+    def pooled(*args: Any, **kwargs: Any) -> Pooled:
+        bound = signature.bind(*args, **kwargs)
+        return pool(**bound.arguments | {"return_indices": True})
+
+    signature = inspect.signature(pool)
+    rename(pooled, f"{pool.__name__}_with_indices")
+    pooled.__doc__ = f"`{pool.__name__}` with return_indices=True: (maxima, indices)."
+    return pooled
+
+
+max_pool1d_with_indices, max_pool2d_with_indices = with_indices(max_pool1d), with_indices(max_pool2d)
+max_pool3d_with_indices = with_indices(max_pool3d)
 
 
 def avg_pool(n: int, x: Tensor, input: Tensor, attrs: dict, count_include_pad: bool, divisor: int | None) -> Tensor:

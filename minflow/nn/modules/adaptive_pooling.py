@@ -95,3 +95,37 @@ class MaxUnpool2d(MaxUnpool, axes=2):
 
 class MaxUnpool3d(MaxUnpool, axes=3):
     """x: float (N, C, D', H', W') or (C, D', H', W')."""
+
+
+class FractionalMaxPool(ByAxes):
+    """The maximum of each of output_size windows at random places, or of as many as output_ratio times the input's
+    size. return_indices: also return the index of each maximum.
+    """
+
+    kind = "fractional_max_pool"
+    repr_attributes = ("kernel_size", "output_size", "output_ratio")
+
+    def __init__(
+        self,
+        kernel_size: Sizes,
+        output_size: Sizes | None = None,
+        output_ratio: float | tuple[float, ...] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ):
+        super().__init__()
+        self.kernel_size, self.return_indices = kernel_size, return_indices
+        self.output_size, self.output_ratio = output_size, output_ratio
+        self.register_buffer("_random_samples", _random_samples)
+
+    def forward(self, input: Tensor) -> Any:
+        function, samples = getattr(F, self.function), self._random_samples
+        return function(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, samples)
+
+
+class FractionalMaxPool2d(FractionalMaxPool, axes=2):
+    """x: float (N, C, H, W) or (C, H, W)."""
+
+
+class FractionalMaxPool3d(FractionalMaxPool, axes=3):
+    """x: float (N, C, D, H, W) or (C, D, H, W)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import numbers
 from collections.abc import Iterable, Iterator, Sequence
+from types import GenericAlias
 from typing import Any
 
 from ...core.backend import namespace
@@ -27,7 +28,9 @@ def permutation(n: int, generator: Generator | None = None) -> HostArray:
 
 
 class Sampler:
-    """Yields indices of samples: a subclass defines `__iter__()` and `__len__()`."""
+    """Yields indices of samples: a subclass defines `__iter__()` and `__len__()`. Annotations name `Sampler[int]`."""
+
+    __class_getitem__: Any = classmethod(GenericAlias)
 
     def __init__(self, data_source: Any = None):
         self.data_source = data_source

@@ -384,7 +384,7 @@ def step_in_build(graph: Any, what: Any, verb: str) -> NoReturn:
     does = "forgets the gradients" if verb == "zero_grad" else "steps"
     hint = "leave it out"
     if verb == "step":
-        arguments = "optimizer" if hasattr(what, "prepare") else "optimizer, lr_sch=scheduler"
+        arguments = "optimizer" if hasattr(what, "_create_states") else "optimizer, lr_sch=scheduler"
         hint += f"; self.add_optimizer({arguments}) in __init__"
     text = f"{type(what).__name__}.{verb}() inside build: the graph {does} by itself at the end of each call"
     fail(GraphError, text, hint, graph=graph.name)

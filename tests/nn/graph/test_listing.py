@@ -100,7 +100,7 @@ def test_long_lines_break_at_80_columns():
 class Fake:
     """A tensor with a spec only: there is no GPU here, but the rule can be tested."""
 
-    needs = True
+    _needs = True
 
     def __init__(self, shape, dtype=flow.float32, device="cuda"):
         self.spec = flow.ones(1).spec.replace(shape=shape, dtype=dtype, device=flow.device(device))

@@ -181,7 +181,7 @@ REFUSED: dict[str, str] = {
            REASON_DOWNLOAD, "hub."),
     **rows("utils.cpp_extension utils.cpp_extension.* utils.ffi utils.hipify* classes classes.*",
            "flow.library.custom_op: an operation in Python with its gradient, in eager code, graphs and jobs"),
-    **rows("utils.mobile_optimizer utils.bundled_inputs _dynamo.* _inductor _inductor.*",
+    **rows("utils.mobile_optimizer utils.bundled_inputs _dynamo.* _inductor _inductor.* _subclasses.*",
            "flow.compile gives the model back; nn.Graph compiles"),
     **rows("_six _six.*", "str, math.inf and collections.abc.Mapping: PyTorch 2 has no _six either"),
     **rows("Storage *Storage", "flow.TypedStorage and flow.UntypedStorage: x.storage(), x.untyped_storage()"),
@@ -230,7 +230,7 @@ IMPORTED_NAMESPACES = tuple(
     distributed.tensor distributed._tensor distributed.device_mesh distributed.fsdp distributed._composable
     distributed.optim distributed.pipelining distributed.rpc distributed.elastic distributed.checkpoint
     distributed.algorithms distributed._functional_collectives
-    futures fx export package _dynamo _inductor onnx.utils onnx.operators onnx.symbolic_helper
+    futures fx export package _dynamo _inductor _subclasses onnx.utils onnx.operators onnx.symbolic_helper
     utils.cpp_extension utils.mobile_optimizer utils.bundled_inputs
     cuda.nvtx cuda.comm cuda.nccl cuda.graphs vision.io
     vision.models.inception vision.models.densenet vision.models.googlenet vision.models.mobilenetv3

@@ -11,22 +11,21 @@ from pathlib import Path
 
 TOP = Path(__file__).parent.parent
 LIMITS = {
-    "minflow": 6,
+    "minflow": 3,
     "minflow/compat": 3,
     "minflow/compiler": 14,
     "minflow/core": 46,
     "minflow/core/base": 2,
     "minflow/core/files": 2,
     "minflow/core/grad": 6,
-    "minflow/core/messages": 6,
+    "minflow/core/messages": 5,
     "minflow/core/ops": 72,
     "minflow/deploy": 8,
     "minflow/diagnosis": 12,
-    "minflow/distributions": 1,
     "minflow/exercises": 37,
     "minflow/introspection": 22,
     "minflow/onnx": 3,
-    "minflow/platforms": 62,
+    "minflow/platforms": 56,
     "minflow/views": 49,
     "minflow/vision": 17,
 }

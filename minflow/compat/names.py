@@ -121,7 +121,7 @@ def alias_library(library: str) -> None:
     if library == "torch":
         importlib.import_module("multiprocessing.connection")  # PyTorch imports it, and programs read the attribute
     if LibraryFinder not in sys.meta_path:
-        sys.meta_path.insert(0, LibraryFinder)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, LibraryFinder)
     followed = TorchVersion(FOLLOWED["torch" if "torch" in LibraryFinder.aliases else library])
     vars(version)["__version__"] = vars(importlib.import_module("minflow"))["__version__"] = followed
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..core import functions as F
 from ..core.base.errors import ShapeError
@@ -15,10 +14,10 @@ from ..core.tensor import Tensor
 from . import constraints
 from .distribution import Distribution, broadcast_parameters
 from .gamma_family import Beta, Chi2
-from .normal import MultivariateNormal, cholesky_factor, standard_normal
+from .normal import MatrixScaled, cholesky_factor, standard_normal
 
 
-class Wishart(Distribution):
+class Wishart(MatrixScaled):
     """The sum of x @ x.T over df vectors x of the normal distribution with mean 0 and this covariance matrix.
 
     df: > n - 1.  One of covariance_matrix, precision_matrix (its inverse) and scale_tril (its lower Cholesky factor),
@@ -38,9 +37,6 @@ class Wishart(Distribution):
         self.scale_tril = tril.expand(*self.df.shape, n, n)
         super().__init__(self.df.shape, (n, n), validate_args)
         self.require("df", self.df, self.df > n - 1, f"greater than {n - 1}, the size of the matrix minus 1")
-
-    covariance_matrix: Any = MultivariateNormal.covariance_matrix
-    precision_matrix: Any = MultivariateNormal.precision_matrix
 
     @property
     def mean(self) -> Tensor:

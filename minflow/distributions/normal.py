@@ -137,7 +137,23 @@ def cholesky_factor(name: str, parameters: dict[str, Tensor], *matrices: Tensor 
     return matrix
 
 
-class MultivariateNormal(Distribution):
+class MatrixScaled(Distribution):
+    """A distribution whose covariance matrix is given by `scale_tril`, its Cholesky factor."""
+
+    scale_tril: Tensor
+
+    @property
+    def covariance_matrix(self) -> Tensor:
+        """scale_tril @ scale_tril.mT."""
+        return F.matmul(self.scale_tril, self.scale_tril.mT)
+
+    @property
+    def precision_matrix(self) -> Tensor:
+        """The inverse of the covariance matrix."""
+        return F.cholesky_inverse(self.scale_tril)
+
+
+class MultivariateNormal(MatrixScaled):
     """The multivariate normal distribution.
 
     loc: (..., n).  One of covariance_matrix, precision_matrix (its inverse) and scale_tril (its lower Cholesky factor),
@@ -156,16 +172,6 @@ class MultivariateNormal(Distribution):
         n = loc.shape[-1]
         self.loc, self.scale_tril = loc.expand(*batch, n), tril.expand(*batch, n, n)
         super().__init__(batch, (n,), validate_args)
-
-    @property
-    def covariance_matrix(self) -> Tensor:
-        """scale_tril @ scale_tril.mT."""
-        return F.matmul(self.scale_tril, self.scale_tril.mT)
-
-    @property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance matrix."""
-        return F.cholesky_inverse(self.scale_tril)
 
     mean = property(lambda self: self.loc)
     mode = mean

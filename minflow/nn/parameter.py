@@ -20,7 +20,7 @@ from ..core.tensor import Tensor
 class Parameter(Tensor):
     """A leaf tensor that requires grad and shares the storage of `data` (a Tensor, or any data that `tensor` takes)."""
 
-    __torch_function__ = disabled_torch_function_impl  # results are plain tensors
+    __torch_function__: Any = disabled_torch_function_impl  # results are plain tensors
 
     def __init__(self, data: Any = (), requires_grad: bool = True):
         if "spec" in vars(self):  # `__new__` of a program's class has made it
@@ -56,7 +56,7 @@ class Buffer(Tensor):
     persistent: True if it is part of state_dict.
     """
 
-    __torch_function__ = disabled_torch_function_impl
+    __torch_function__: Any = disabled_torch_function_impl
 
     def __init__(self, data: Any = (), *, persistent: bool = True):
         if "spec" in vars(self):

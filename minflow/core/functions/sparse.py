@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 MAX_DENSE_BYTES = 1 << 32  # bytes of the dense elements of one sparse tensor
-SPARSE_TYPES: list[type] = []  # SparseTensor, which this module must not import
+SPARSE_TYPES: list[Any] = []  # SparseTensor, which this module must not import
 WITHOUT_MATRIX = "flow.zeros(n, x.shape[1]).index_add(0, row, value[:, None] * x[col]) is a product without the matrix"
 
 

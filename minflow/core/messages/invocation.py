@@ -168,7 +168,7 @@ def has_extra(found: Any, extra: str) -> bool:
     from importlib import metadata
 
     names = [
-        re.match(r"[\w.-]+", text)[0]
+        re.split(r"[^\w.-]", text, maxsplit=1)[0]
         for text in found.requires or ()
         if re.search(rf"\bextra\s*==\s*['\"]{re.escape(extra)}['\"]", text)
     ]

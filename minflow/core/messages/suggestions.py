@@ -66,7 +66,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     letters = set(asked)
     result: list[tuple[int, str]] = []
     if len(name) > MAX_NAME_LENGTH:  # hardly typed by hand, and the edit distance of long texts is slow
-        return result
+        return []
     for other in known:
         it = normalized(other)
         if other[:1] == "_" or other == name:

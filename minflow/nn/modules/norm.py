@@ -41,7 +41,7 @@ class BatchNorm(Norm, ByAxes):
 
     _version = 2  # as in PyTorch
 
-    axes = (2, 3, 4, 5)
+    axes: tuple[int, ...] = (2, 3, 4, 5)
 
     def __init__(
         self,

@@ -150,7 +150,7 @@ REFUSED: dict[str, str] = {
            "OFRecord readers", "data."),
     **rows("grouped_* one_embedding_* *_grad",
            "other functions, which the compiler fuses; backward() computes gradients", "_C."),
-    **rows("v2 v2.* tv_tensors", "the same names are in vision.transforms; v2.ToImage() and v2.ToDtype(flow.float32, "
+    **rows("v2.* tv_tensors", "the same names are in vision.transforms; v2.ToImage() and v2.ToDtype(flow.float32, "
            "scale=True) together are ToTensor()", "vision.transforms."),
     **rows("KMNIST EMNIST QMNIST USPS SVHN STL10 ImageNet CelebA LSUN Places365 Cityscapes Coco* VOC* Caltech* Food101 "
            "Flowers102 OxfordIIITPet StanfordCars LFW* Kinetics*",

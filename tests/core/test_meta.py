@@ -17,6 +17,7 @@ from tests.core.test_ops_on_device import many, tensors
 
 F = nn.functional
 META = flow.device("meta")
+flow.zeros(1, device=META)  # loads what `apply` needs
 WITH_EXAMPLES = [op for op in OPS.values() if op.examples and not op.moves]
 REFUSED = (flow.GradError, flow.LinAlgError)  # on the CPU, by the elements
 

@@ -12,6 +12,8 @@ from tests.cases import in_cases
 from tests.graph_models import graph_of
 from tests.graphs import Predict
 
+# It comes once in a process: in whichever test runs first.
+pytestmark = pytest.mark.filterwarnings("ignore:sparse tensors are stored dense")
 ROWS = [[0, 2, 2], [1, 0, 0]]
 
 

@@ -266,7 +266,7 @@ def test_literals_and_constants(first, check):
 def test_batch_norm_in_training(check):
     norm = nn.BatchNorm2d(3)
     found = check(Graph(norm, norm), BATCH, *[[flow.randn(n, 3, 2, 2)] for n in (4, 1, 2, 7)])
-    assert attrs_of(found) == [("mul", 1, "0.1 * (4*batch) / (4*batch - 1)")]
+    assert attrs_of(found) == [("mix", 3, "0.1 * (4*batch) / (4*batch - 1)")]
 
 
 def test_training_graph(check):

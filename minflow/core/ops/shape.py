@@ -634,6 +634,8 @@ kernel(cat, lambda xp, *tensors, dim, out=None: xp.concatenate(tensors, dim, out
 
 def stack_spec(*specs: Spec, dim: int) -> Spec:
     first = specs[0]
+    if not 0 <= dim <= first.ndim:
+        raise OutOfRangeError(f"stack: dim={dim} is out of range for {{tensors[0]}}, which has {first.ndim} axes")
     for i, s in enumerate(specs):
         if (s.dtype, s.shape) != (first.dtype, first.shape):
             raise ShapeError(f"stack: {{tensors[{i}]}} is {s}, {{tensors[0]}} is {first}", hint="tensors of one shape")

@@ -21,7 +21,7 @@ from .recursion_limit import is_walked, walking
 class IndexedContainer(Module):
     """Base of Sequential and ModuleList: modules under the names "0", "1", ..."""
 
-    fold_from = 3  # the repr folds this many equal neighbors into one row; PyTorch does not fold those of a Sequential
+    _fold_from = 3  # the repr folds this many equal neighbors into one row; PyTorch does not fold those of a Sequential
 
     def __len__(self) -> int:
         return len(self._modules)
@@ -108,7 +108,7 @@ class IndexedContainer(Module):
             for names, text in rows
             for row in (
                 [(f"{names[0]}-{names[-1]}", f"{len(names)} x {text}")]
-                if len(names) >= self.fold_from
+                if len(names) >= self._fold_from
                 else [(name, text) for name in names]
             )
         ]
@@ -156,8 +156,8 @@ class UncalledContainer(Module):
 class ModuleList(UncalledContainer, IndexedContainer):
     """A list of modules that registers them. It cannot be called: loop over it in forward."""
 
-    fold_from = 2  # as PyTorch does
-    forward_hint = "for layer in self.layers: x = layer(x), or nn.Sequential, which does that when called"
+    _fold_from = 2  # as PyTorch does
+    _forward_hint = "for layer in self.layers: x = layer(x), or nn.Sequential, which does that when called"
 
     def __init__(self, modules: Iterable[Module] | None = None):
         super().__init__()
@@ -217,7 +217,7 @@ class NamedContainer(Module):
 class ModuleDict(UncalledContainer, NamedContainer):
     """A dict of modules that registers them. It cannot be called: call its entries in forward."""
 
-    forward_hint = 'one of its entries: self.layers["name"](x)'
+    _forward_hint = 'one of its entries: self.layers["name"](x)'
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None):
         super().__init__()
@@ -250,7 +250,7 @@ def parameter_repr(value: Any) -> str:
 class ParameterList(Module):
     """A list of Parameters that registers them; tensors become Parameters."""
 
-    forward_hint = "its entries: self.weights[0] @ x"
+    _forward_hint = "its entries: self.weights[0] @ x"
 
     def __init__(self, values: Iterable[Any] | None = None):
         super().__init__()
@@ -303,7 +303,7 @@ class ParameterList(Module):
 class ParameterDict(NamedContainer):
     """A dict of Parameters that registers them; tensors become Parameters."""
 
-    forward_hint = 'its entries: self.weights["name"]'
+    _forward_hint = 'its entries: self.weights["name"]'
     _registry_name = "_parameters"
 
     def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None):

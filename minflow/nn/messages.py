@@ -92,8 +92,8 @@ def no_extra_state(module: Any, verb: str) -> NoReturn:
 def missing_forward(module: Any, base: type) -> NoReturn:
     """Raise the error for calling a module without `forward`, and name the method that was probably meant."""
     name = type(module).__name__
-    if module.forward_hint:
-        fail(ModuleError, f"{name} holds modules and is not called itself", module.forward_hint)
+    if module._forward_hint:
+        fail(ModuleError, f"{name} holds modules and is not called itself", module._forward_hint)
     own = [
         n
         for kind in type(module).__mro__

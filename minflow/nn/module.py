@@ -101,9 +101,9 @@ class Module(Display):
 
     training: bool
     _version = 1  # of its entries in state_dict: a class that renames them increases it
-    repr_attributes: tuple[str, ...] = ()  # names of the attributes that the repr shows
+    _repr_attributes: tuple[str, ...] = ()  # names of the attributes that the repr shows
     call_super_init = False  # True in a class whose next base class gets the arguments of super().__init__()
-    forward_hint = ""  # the hint when a class without `forward` is called; containers override it
+    _forward_hint = ""  # the hint when a class without `forward` is called; containers override it
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if args and issubclass(type(args[0]), Tensor):
@@ -820,7 +820,7 @@ class Module(Display):
 
     def extra_repr(self) -> str:
         """The text between the brackets in the repr of this module."""
-        return ", ".join([f"{name}={getattr(self, name)}" for name in self.repr_attributes])
+        return ", ".join([f"{name}={getattr(self, name)}" for name in self._repr_attributes])
 
     def _repr_rows(self) -> Iterable[tuple[str, str]]:
         """(name, text) of the rows that the repr lists under this module."""

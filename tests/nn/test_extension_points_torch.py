@@ -489,12 +489,6 @@ def test_an_optimizer_of_nothing_is_refused(lib):
     assert len(lib.optim.SGD([{"params": []}], lr=0.1).param_groups) == 1
 
 
-def test_modules_have_no_further_public_names():
-    """A name of ours would be replaced by an attribute of a program with this name, such as `self.hooks = []`."""
-    ours = {name for name in set(dir(flow.nn.Module)) - set(dir(torch.nn.Module)) if name[0] != "_"}
-    assert ours == {"to_global", "to_local", "forward_hint", "repr_attributes"}
-
-
 class Doubled:
     """Wrapper of a tensor that functions see as twice the tensor; `called` lists the functions."""
 

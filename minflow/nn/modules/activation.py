@@ -10,7 +10,7 @@ from ..module import Module
 
 
 class InplaceActivation(Module):
-    """Base of activations that can overwrite their input. The repr shows repr_attributes, and inplace if it is True."""
+    """Base of activations that can overwrite their input. Its repr shows `inplace` if it is True."""
 
     def __init__(self, inplace: bool = False):
         super().__init__()
@@ -37,7 +37,7 @@ class ReLU6(InplaceActivation):
 class LeakyReLU(InplaceActivation):
     """x if x > 0, else negative_slope * x."""
 
-    repr_attributes = ("negative_slope",)
+    _repr_attributes = ("negative_slope",)
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False):
         super().__init__(inplace)
@@ -87,7 +87,7 @@ class Tanh(Module):
 class Softmax(Module):
     """exp(x) / sum(exp(x)) along axis `dim`."""
 
-    repr_attributes = ("dim",)
+    _repr_attributes = ("dim",)
 
     def __init__(self, dim: int | None = None):
         super().__init__()

@@ -19,18 +19,18 @@ class AdaptivePool(ByAxes):
     axis that keeps its size.
     """
 
-    repr_attributes = ("output_size",)
+    _repr_attributes = ("output_size",)
 
     def __init__(self, output_size: OutputSize):
         super().__init__()
         self.output_size = output_size
 
     def forward(self, input: Tensor) -> Any:
-        return getattr(F, self.function)(input, self.output_size)
+        return getattr(F, self._function)(input, self.output_size)
 
 
 class AdaptiveAvgPool(AdaptivePool):
-    kind = "adaptive_avg_pool"
+    _kind = "adaptive_avg_pool"
 
 
 class AdaptiveAvgPool1d(AdaptiveAvgPool, axes=1):
@@ -47,14 +47,14 @@ class AdaptiveAvgPool3d(AdaptiveAvgPool, axes=3):
 
 class AdaptiveMaxPool(AdaptivePool):
     __doc__ = f"{AdaptivePool.__doc__}\n    return_indices: also return the index of each maximum.\n    "
-    kind = "adaptive_max_pool"
+    _kind = "adaptive_max_pool"
 
     def __init__(self, output_size: OutputSize, return_indices: bool = False):
         super().__init__(output_size)
         self.return_indices = return_indices
 
     def forward(self, input: Tensor) -> Any:
-        return getattr(F, self.function)(input, self.output_size, self.return_indices)
+        return getattr(F, self._function)(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool1d(AdaptiveMaxPool, axes=1):
@@ -72,16 +72,16 @@ class AdaptiveMaxPool3d(AdaptiveMaxPool, axes=3):
 class MaxUnpool(Pool):
     """Put each element at its index from max pooling, with zeros elsewhere: layer(x, indices, output_size=None)."""
 
-    kind = "max_unpool"
+    _kind = "max_unpool"
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
-        name, n = type(self).__name__, self.axes
+        name, n = type(self).__name__, self._axes
         kernel = sizes(name, "kernel_size", kernel_size, 1, n)
         step = kernel if stride is None else sizes(name, "stride", stride, 1, n)
         super().__init__(kernel, step, sizes(name, "padding", padding, 0, n))
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        function = getattr(F, self.function)
+        function = getattr(F, self._function)
         return function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -102,8 +102,8 @@ class FractionalMaxPool(ByAxes):
     size. return_indices: also return the index of each maximum.
     """
 
-    kind = "fractional_max_pool"
-    repr_attributes = ("kernel_size", "output_size", "output_ratio")
+    _kind = "fractional_max_pool"
+    _repr_attributes = ("kernel_size", "output_size", "output_ratio")
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class FractionalMaxPool(ByAxes):
         self.register_buffer("_random_samples", _random_samples)
 
     def forward(self, input: Tensor) -> Any:
-        function, samples = getattr(F, self.function), self._random_samples
+        function, samples = getattr(F, self._function), self._random_samples
         return function(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, samples)
 
 

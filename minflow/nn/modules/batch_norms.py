@@ -38,7 +38,7 @@ class SyncBatchNorm(BatchNorm):
 
     x: float (N, C, ...); N may differ between ranks. process_group: the ranks, by default all. All of them call forward
     and backward. On one rank, and in evaluation mode, it is BatchNorm. {BatchNorm.__doc__}"""
-    axes = (2, 3, 4, 5)
+    _axes = (2, 3, 4, 5)
 
     def __init__(
         self,
@@ -56,9 +56,9 @@ class SyncBatchNorm(BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
         self.process_group = process_group
 
-    def normalize(self, input: Tensor, *stats: Any) -> Tensor:
+    def _normalize(self, input: Tensor, *stats: Any) -> Tensor:
         if not self.training or input.is_global or member(self.process_group, "SyncBatchNorm").size == 1:
-            return super().normalize(input, *stats)
+            return super()._normalize(input, *stats)
         if input.array is None:
             fail(
                 GraphError,
@@ -66,9 +66,9 @@ class SyncBatchNorm(BatchNorm):
                 "eager code; or BatchNorm2d, with the statistics of each rank",
                 input=input,
             )
-        return self.normalize_over_ranks(input, *stats)
+        return self._normalize_over_ranks(input, *stats)
 
-    def normalize_over_ranks(
+    def _normalize_over_ranks(
         self,
         input: Tensor,
         running_mean: Tensor | None,

@@ -46,12 +46,12 @@ class Convolution(ByAxes):
     ):
         """Constructor of PyTorch's `_ConvNd`, for classes of programs. place: device, dtype."""
         super().__init__()
-        self.axes, self.transposed = len(kernel_size), transposed
+        self._axes, self.transposed = len(kernel_size), transposed
         options = (stride, padding, dilation, groups, bias, padding_mode, *(place or (None, None)))
-        self.initialize(in_channels, out_channels, kernel_size, *options)
+        self._initialize(in_channels, out_channels, kernel_size, *options)
         self.output_padding = tuple(output_padding)
 
-    def initialize(
+    def _initialize(
         self,
         in_channels: int,
         out_channels: int,
@@ -65,7 +65,7 @@ class Convolution(ByAxes):
         *place: Any,
     ) -> None:
         """Check the options, and create weight and bias."""
-        name, n = type(self).__name__, self.axes
+        name, n = type(self).__name__, self._axes
         for argument, value in (("in_channels", in_channels), ("out_channels", out_channels), ("groups", groups)):
             check_size(name, argument, value, 1)
         for argument, value in (("in_channels", in_channels), ("out_channels", out_channels)):
@@ -101,7 +101,7 @@ class Convolution(ByAxes):
             init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        n = self.axes
+        n = self._axes
         text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         options = dict(padding=(0,) * n, dilation=(1,) * n, output_padding=(0,) * n, groups=1)
         text += "".join([f", {k}={getattr(self, k)}" for k, usual in options.items() if getattr(self, k) != usual])
@@ -128,30 +128,30 @@ class Conv(Convolution):
     ):
         Module.__init__(self)
         options: tuple[Any, ...] = (stride, padding, dilation, groups, bias, padding_mode, device, dtype)
-        self.initialize(in_channels, out_channels, kernel_size, *options)
+        self._initialize(in_channels, out_channels, kernel_size, *options)
 
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """The convolution with another weight and bias; classes of programs call and override it."""
-        function = getattr(F, type(self).function)
+        function = getattr(F, type(self)._function)
         padding: Sizes | str = self.padding
         if self.padding_mode != "zeros":
             F.arguments.check_tensor(type(self).__name__, input)
-            input, padding = F.pad(input, self.padding_widths(), mode=self.padding_mode), 0
+            input, padding = F.pad(input, self._padding_widths(), mode=self.padding_mode), 0
         return function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
-    function = "conv2d"
+    _function = "conv2d"
 
-    def padding_widths(self) -> list[int]:
+    def _padding_widths(self) -> list[int]:
         """Return `padding` in the order of F.pad: (left, right) of the last axis, then of the one before it."""
         if isinstance(self.padding, str):
             total = [d * (k - 1) if self.padding == "same" else 0 for d, k in zip(self.dilation, self.kernel_size)]
             return [n for t in reversed(total) for n in (t // 2, t - t // 2)]
         return [p for p in reversed(self.padding) for _ in range(2)]
 
-    _reversed_padding_repeated_twice = property(padding_widths)  # PyTorch's name
+    _reversed_padding_repeated_twice = property(_padding_widths)  # PyTorch's name
 
 
 class Conv1d(Conv):
@@ -162,7 +162,7 @@ class Conv1d(Conv):
     "circular".
     """
 
-    axes, function = 1, "conv1d"
+    _axes, _function = 1, "conv1d"
 
 
 class Conv2d(Conv):
@@ -182,4 +182,4 @@ class Conv3d(Conv):
     "valid".
     """
 
-    axes, function = 3, "conv3d"
+    _axes, _function = 3, "conv3d"

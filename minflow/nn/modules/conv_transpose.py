@@ -25,7 +25,7 @@ class ConvTranspose(Convolution):
     Alternatively, the call takes output_size, the size of the output, with or without (N, C) before it.
     """
 
-    transposed, kind = True, "conv_transpose"
+    transposed, _kind = True, "conv_transpose"
 
     def __init__(
         self,
@@ -44,23 +44,23 @@ class ConvTranspose(Convolution):
     ):
         Module.__init__(self)
         name = type(self).__name__
-        padding = sizes(name, "padding", padding, 0, self.axes)
-        self.initialize(
+        padding = sizes(name, "padding", padding, 0, self._axes)
+        self._initialize(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
         )
-        self.output_padding = sizes(name, "output_padding", output_padding, 0, self.axes)
+        self.output_padding = sizes(name, "output_padding", output_padding, 0, self._axes)
 
     padding: tuple[int, ...]  # never a string
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        more = self.output_padding if output_size is None else self.output_padding_for(input, output_size)
-        return getattr(F, type(self).function)(
+        more = self.output_padding if output_size is None else self._output_padding_for(input, output_size)
+        return getattr(F, type(self)._function)(
             input, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation
         )
 
-    def output_padding_for(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
+    def _output_padding_for(self, input: Tensor, output_size: Sequence[int]) -> tuple[int, ...]:
         """Return the output_padding that leads to output_size."""
-        name, n = type(self).__name__, self.axes
+        name, n = type(self).__name__, self._axes
         check_tensor(name, input)
         size = tuple(output_size)
         size = size[-n:] if len(size) == input.spec.ndim else size
@@ -79,7 +79,7 @@ class ConvTranspose(Convolution):
 
     def _output_padding(self, input: Tensor, output_size: Sequence[int] | None, *options: Any) -> tuple[int, ...]:
         """PyTorch's name of `output_padding_for`. options: stride, padding, ..., which are those of the layer."""
-        return self.output_padding if output_size is None else self.output_padding_for(input, output_size)
+        return self.output_padding if output_size is None else self._output_padding_for(input, output_size)
 
 
 class ConvTranspose1d(ConvTranspose, axes=1):

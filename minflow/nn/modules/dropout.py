@@ -20,7 +20,7 @@ class Dropout(Module):
     Srivastava et al. 2014, section 4.
     """
 
-    repr_attributes = ("p", "inplace")
+    _repr_attributes = ("p", "inplace")
 
     def __init__(self, p: float = 0.5, inplace: bool = False, generator: Generator | None = None):
         super().__init__()

@@ -89,9 +89,9 @@ class Embedding(Module):
         return F.embedding(input, self.weight, *options)
 
     def extra_repr(self) -> str:
-        return ", ".join(self.repr_parts())
+        return ", ".join(self._repr_parts())
 
-    def repr_parts(self) -> list[str]:
+    def _repr_parts(self) -> list[str]:
         """Return the parts of the repr that show the options."""
         usual: dict[str, Any] = dict(padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False)
         parts = [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value]
@@ -149,7 +149,7 @@ class EmbeddingBag(Embedding):
             self.padding_idx,
         )
 
-    def repr_parts(self) -> list[str]:
-        parts = super().repr_parts()
+    def _repr_parts(self) -> list[str]:
+        parts = super()._repr_parts()
         padding = [part for part in parts if part.startswith("padding_idx")]
         return [*[part for part in parts if part not in padding], f"mode={self.mode!r}", *padding]

@@ -17,7 +17,7 @@ class InstanceNorm(LegacyOverload, BatchNorm):
     With track_running_stats, evaluation mode uses running statistics. Ulyanov, Vedaldi & Lempitsky 2016, eq. 1.
     """
 
-    axes = (3, 4, 5)
+    _axes = (3, 4, 5)
 
     def __init__(
         self,
@@ -34,8 +34,8 @@ class InstanceNorm(LegacyOverload, BatchNorm):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        self.check_input(input)
-        single = len(self.axes) == 2 and input.spec.ndim < self.axes[-1]
+        self._check_input(input)
+        single = len(self._axes) == 2 and input.spec.ndim < self._axes[-1]
         by_input = self.training or not self.track_running_stats
         momentum, x = 0.0 if self.momentum is None else self.momentum, input.unsqueeze(0) if single else input
         out = F.instance_norm(
@@ -43,12 +43,12 @@ class InstanceNorm(LegacyOverload, BatchNorm):
         )
         return out.squeeze(0) if single else out
 
-    def check_input(self, input: Tensor) -> None:
+    def _check_input(self, input: Tensor) -> None:
         """Raise ShapeError if the input does not have the axes of this layer."""
         name, shape = type(self).__name__, input.spec.shape
         F.arguments.check_tensor(name, input)
         self._check_input_dim(input)
-        axis = len(shape) - self.axes[0] if len(self.axes) == 2 else 1
+        axis = len(shape) - self._axes[0] if len(self._axes) == 2 else 1
         if shape[axis] != self.num_features:
             what = f"{name}: the input has {shape[axis]} channels (axis {axis}), num_features is {self.num_features}"
             hint = f"nn.{name}({shape[axis]})"
@@ -58,8 +58,8 @@ class InstanceNorm(LegacyOverload, BatchNorm):
 
     def _check_input_dim(self, input: Tensor) -> None:
         """Raise ShapeError for another number of axes; classes of programs override it."""
-        name, expected, shape = type(self).__name__, INPUT_SHAPES[self.axes[-1]], input.spec.shape
-        if len(shape) not in self.axes:
+        name, expected, shape = type(self).__name__, INPUT_SHAPES[self._axes[-1]], input.spec.shape
+        if len(shape) not in self._axes:
             what = f"{name}: the input must be {expected} or {expected.replace('N, ', '')}, got {len(shape)} axes"
             fail(ShapeError, what, "x.unsqueeze(0) for one example of one channel", input=input)
 

@@ -27,44 +27,44 @@ from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
 def from_state(module: Any, entries: dict, prefix: str, *rest: Any) -> None:
     """Take the shapes from the tensors of a state before it is loaded."""
-    sizes = {name: getattr(entries.get(prefix + name), "shape", None) for name in module.uninitialized_names()}
+    sizes = {name: getattr(entries.get(prefix + name), "shape", None) for name in module._uninitialized_names()}
     known = [shape for name, shape in sizes.items() if shape and not isinstance(entries[prefix + name], Uninitialized)]
     if known and len(known) == len(sizes):
-        module.materialize(module.size_of(dict(sizes)))
+        module._materialize(module._size_of(dict(sizes)))
 
 
 class Lazy(Module):
     """Base of lazy layers, with parameters that get their shapes later. size: the name of the unknown attribute."""
 
-    layer: Any = None  # the class argument of a subclass
-    size = "in_channels"
+    _layer: Any = None  # the class argument of a subclass
+    _size = "in_channels"
 
     def __init_subclass__(cls, layer: Any = None, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.layer = layer or cls.layer
+        cls._layer = layer or cls._layer
 
-    def make_uninitialized(self, *names: str) -> None:
+    def _make_uninitialized(self, *names: str) -> None:
         """Replace parameters and buffers made by the constructor with uninitialized ones."""
         for name in names:
             for registry, kind in ((self._parameters, UninitializedParameter), (self._buffers, UninitializedBuffer)):
                 if registry.get(name) is not None:
                     old = registry[name]
                     registry[name] = kind(device=old.device, dtype=old.dtype)
-        setattr(self, self.size, 0)
+        setattr(self, self._size, 0)
         self.__dict__["_by_state"] = self._get_hooks().add("load_before", from_state, False)
 
-    def uninitialized_names(self) -> list[str]:
+    def _uninitialized_names(self) -> list[str]:
         """Return the names of parameters and buffers that have no shape yet."""
         return [n for n, t in {**self._parameters, **self._buffers}.items() if isinstance(t, Uninitialized)]
 
     def has_uninitialized_params(self) -> bool:
         """True if any parameter or buffer is still uninitialized."""
-        return bool(self.uninitialized_names())
+        return bool(self._uninitialized_names())
 
     def reset_parameters(self) -> None:
         """Do nothing until the shapes are known."""
 
-    def axis(self, ndim: int) -> int:
+    def _axis(self, ndim: int) -> int:
         """Return the axis of the input that has the channels or features."""
         return -1
 
@@ -74,7 +74,7 @@ class Lazy(Module):
         if MODE.get().trace is not None:
             what = f"{name} is not initialized yet, and a graph cannot do that"
             fail(GraphError, what, "model(x) once, then the graph", input=input)
-        axis = self.axis(input.spec.ndim)
+        axis = self._axis(input.spec.ndim)
         if not -input.spec.ndim <= axis < input.spec.ndim:
             what = f"{name}: the input has {input.spec.ndim} axes, so it has no channels"
             fail(ShapeError, what, f"as nn.{name[4:]} takes", input=input)
@@ -83,38 +83,38 @@ class Lazy(Module):
 
     def initialize_parameters(self, input: Tensor) -> None:
         """Create parameters and buffers in the shapes that this input requires, and initialize them."""
-        self.materialize(input.spec.shape[self.axis(input.spec.ndim)])
+        self._materialize(input.spec.shape[self._axis(input.spec.ndim)])
 
-    def materialize(self, count: int) -> None:
+    def _materialize(self, count: int) -> None:
         """Create the parameters for this number of input features."""
-        shapes = self.shapes(count)
-        for name in self.uninitialized_names():
+        shapes = self._shapes(count)
+        for name in self._uninitialized_names():
             {**self._parameters, **self._buffers}[name].materialize(shapes[name])
-        setattr(self, self.size, count)
+        setattr(self, self._size, count)
         self.__dict__.pop("_by_state").remove()
-        self.__class__ = type(self).layer
+        self.__class__ = type(self)._layer
         self.reset_parameters()
 
-    shapes: Any  # of parameters and buffers, for an input size
-    size_of: Any  # the input size, from such shapes
+    _shapes: Any  # of parameters and buffers, for an input size
+    _size_of: Any  # the input size, from such shapes
 
 
 class LazyLinear(Lazy, Linear, layer=Linear):
     """Linear(in_features, out_features), with in_features taken from the first input."""
 
-    size = "in_features"
+    _size = "in_features"
 
     def __init__(
         self, out_features: int, bias: bool = True, device: Device | str | None = None, dtype: DType | None = None
     ):
         super().__init__(1, out_features, bias, device, dtype)
-        self.make_uninitialized("weight", "bias")
+        self._make_uninitialized("weight", "bias")
 
-    def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, count: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters for this number of input features."""
         return {"weight": (self.out_features, count), "bias": (self.out_features,)}
 
-    def size_of(self, shapes: dict) -> int:
+    def _size_of(self, shapes: dict) -> int:
         """Return the number of input features of parameters with these shapes."""
         return shapes["weight"][-1]
 
@@ -122,12 +122,12 @@ class LazyLinear(Lazy, Linear, layer=Linear):
 class LazyConv(Lazy):
     """A convolution with in_channels taken from the first input; its other arguments are those of the layer."""
 
-    axes: int
+    _axes: int
     transposed: bool
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        _first, *others = inspect.signature(cls.layer).parameters.values()
+        _first, *others = inspect.signature(cls._layer).parameters.values()
         cls.__signature__ = inspect.Signature(others)
 
     def __init__(self, *args: Any, **kwargs: Any):
@@ -136,12 +136,12 @@ class LazyConv(Lazy):
         except TypeError as error:
             raise signature_error(type(self), args, kwargs, f"nn.{type(self).__name__}", error) or error from None
         super().__init__(groups, *args, **kwargs)
-        self.make_uninitialized("weight", "bias")
+        self._make_uninitialized("weight", "bias")
 
-    def axis(self, ndim: int) -> int:
-        return ndim - self.axes - 1
+    def _axis(self, ndim: int) -> int:
+        return ndim - self._axes - 1
 
-    def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, count: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of parameters and buffers for this number of input channels."""
         first, second = (count, self.out_channels) if self.transposed else (self.out_channels, count)
         if count < 1 or count % self.groups:
@@ -149,7 +149,7 @@ class LazyConv(Lazy):
             fail(ShapeError, what, "another groups")
         return {"weight": (first, second // self.groups, *self.kernel_size), "bias": (self.out_channels,)}
 
-    def size_of(self, shapes: dict) -> int:
+    def _size_of(self, shapes: dict) -> int:
         """Return the number of input channels of parameters with these shapes."""
         return shapes["weight"][0] if self.transposed else shapes["weight"][1] * self.groups
 
@@ -157,8 +157,8 @@ class LazyConv(Lazy):
 class LazyNorm(Lazy):
     """A norm with num_features taken from the first input."""
 
-    size = "num_features"
-    axes: Any  # the numbers of axes that an input of the layer may have
+    _size = "num_features"
+    _axes: Any  # the numbers of axes that an input of the layer may have
 
     def __init__(
         self,
@@ -172,23 +172,23 @@ class LazyNorm(Lazy):
         bias: bool = True,
     ):
         super().__init__(1, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-        self.make_uninitialized("weight", "bias", "running_mean", "running_var")
+        self._make_uninitialized("weight", "bias", "running_mean", "running_var")
 
-    def axis(self, ndim: int) -> int:
-        return ndim - self.axes[0] if issubclass(self.layer, InstanceNorm) else 1
+    def _axis(self, ndim: int) -> int:
+        return ndim - self._axes[0] if issubclass(self._layer, InstanceNorm) else 1
 
-    def shapes(self, count: int) -> dict[str, tuple[int, ...]]:
+    def _shapes(self, count: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of parameters and buffers for this number of input channels."""
         return dict.fromkeys(("weight", "bias", "running_mean", "running_var"), (count,))
 
-    def size_of(self, shapes: dict) -> int:
+    def _size_of(self, shapes: dict) -> int:
         """Return the number of input channels of parameters with these shapes."""
         return next(iter(shapes.values()))[0]
 
     def initialize_parameters(self, input: Tensor) -> None:
         name = type(self).__name__
-        if input.spec.ndim not in self.axes:
-            what = f"{name}: the input must have {' or '.join(map(str, self.axes))} axes, got {input.spec.ndim}"
+        if input.spec.ndim not in self._axes:
+            what = f"{name}: the input must have {' or '.join(map(str, self._axes))} axes, got {input.spec.ndim}"
             fail(ShapeError, what, f"as nn.{name[4:]} takes", input=input)
         super().initialize_parameters(input)
 

@@ -41,7 +41,7 @@ class BatchNorm(Norm, ByAxes):
 
     _version = 2  # as in PyTorch
 
-    axes: tuple[int, ...] = (2, 3, 4, 5)
+    _axes: tuple[int, ...] = (2, 3, 4, 5)
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class BatchNorm(Norm, ByAxes):
         super().reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
-        self.check_input(input)
+        self._check_input(input)
         average: float | Tensor = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked.add_(1)
@@ -88,7 +88,7 @@ class BatchNorm(Norm, ByAxes):
                 average = 1.0 / self.num_batches_tracked.to(input.dtype)
         from_batch = self.training or self.running_mean is None
         keep = not self.training or self.track_running_stats
-        return self.normalize(
+        return self._normalize(
             input,
             self.running_mean if keep else None,
             self.running_var if keep else None,
@@ -99,11 +99,11 @@ class BatchNorm(Norm, ByAxes):
             self.eps,
         )
 
-    def normalize(self, input: Tensor, *stats: Any) -> Tensor:
+    def _normalize(self, input: Tensor, *stats: Any) -> Tensor:
         """Return F.batch_norm of these arguments; subclasses override it."""
         return F.batch_norm(input, *stats)
 
-    def check_input(self, input: Tensor) -> None:
+    def _check_input(self, input: Tensor) -> None:
         """Raise ShapeError if the input does not have the axes of this layer."""
         name = type(self).__name__
         F.arguments.check_tensor(name, input)
@@ -125,10 +125,12 @@ class BatchNorm(Norm, ByAxes):
     def _check_input_dim(self, input: Tensor) -> None:
         """Raise ShapeError for another number of axes; classes of programs override it."""
         name, shape = type(self).__name__, input.spec.shape
-        if len(shape) not in self.axes:
-            expected = " or ".join(INPUT_SHAPES[n] for n in self.axes)
+        if len(shape) not in self._axes:
+            expected = " or ".join(INPUT_SHAPES[n] for n in self._axes)
             other = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d", 5: "BatchNorm3d"}.get(len(shape))
-            hint = f"nn.{other}({shape[1]})" if other else f"x.flatten({max(self.axes) - 1}) keeps axis 1, the channels"
+            hint = (
+                f"nn.{other}({shape[1]})" if other else f"x.flatten({max(self._axes) - 1}) keeps axis 1, the channels"
+            )
             hint = hint if len(shape) > 1 else f"x.reshape{expected.split(' or ')[0]}: channels are axis 1"
             fail(ShapeError, f"{name}: the input must be {expected}, got {len(shape)} axes", hint, input=input)
 

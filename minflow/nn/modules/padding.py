@@ -17,17 +17,17 @@ class Pad(ByAxes):
     Negative widths crop.
     """
 
-    axes: int
-    mode = "constant"
+    _axes: int
+    _mode = "constant"
 
     def __init__(self, padding: Widths):
         super().__init__()
         if isinstance(padding, SupportsIndex):
-            padding = (padding,) * (2 * self.axes)
+            padding = (padding,) * (2 * self._axes)
         self.padding = tuple(padding)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.pad(input, self.padding, self.mode)
+        return F.pad(input, self.padding, self._mode)
 
     def extra_repr(self) -> str:
         return f"{self.padding}"
@@ -62,7 +62,7 @@ class ConstantPad3d(ConstantPad, axes=3):
 class ZeroPad1d(ConstantPad, axes=1):
     """Pad with zeros. x: (..., L)."""
 
-    shared_doc = Pad.__doc__
+    _shared_doc = Pad.__doc__
 
     def __init__(self, padding: Widths):
         super().__init__(padding, 0.0)
@@ -81,7 +81,7 @@ class ZeroPad3d(ZeroPad1d, axes=3):
 class ReflectionPad1d(Pad, axes=1):
     """Pad with the input reflected at its edge. x: (N, C, L) or (C, L)."""
 
-    mode = "reflect"
+    _mode = "reflect"
 
 
 class ReflectionPad2d(ReflectionPad1d, axes=2):
@@ -95,7 +95,7 @@ class ReflectionPad3d(ReflectionPad1d, axes=3):
 class ReplicationPad1d(Pad, axes=1):
     """Pad by repeating the edge. x: (N, C, L) or (C, L)."""
 
-    mode = "replicate"
+    _mode = "replicate"
 
 
 class ReplicationPad2d(ReplicationPad1d, axes=2):
@@ -109,7 +109,7 @@ class ReplicationPad3d(ReplicationPad1d, axes=3):
 class CircularPad1d(Pad, axes=1):
     """Pad with the other end of the input. x: (N, C, L) or (C, L)."""
 
-    mode = "circular"
+    _mode = "circular"
 
 
 class CircularPad2d(CircularPad1d, axes=2):

@@ -20,7 +20,7 @@ from .linear import check_size
 class ELU(InplaceActivation):
     """x if x > 0, else alpha * (exp(x) - 1)."""
 
-    repr_attributes = ("alpha",)
+    _repr_attributes = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False):
         super().__init__(inplace)
@@ -57,7 +57,7 @@ class PReLU(Module):
     num_parameters: 1, or the number of channels (axis 1). weight: (num_parameters,), starts as `init`.
     """
 
-    repr_attributes = ("num_parameters",)
+    _repr_attributes = ("num_parameters",)
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class PReLU(Module):
 class GLU(Module):
     """a * sigmoid(b), where a and b are the two halves of the input along dim."""
 
-    repr_attributes = ("dim",)
+    _repr_attributes = ("dim",)
 
     def __init__(self, dim: int = -1):
         super().__init__()
@@ -91,7 +91,7 @@ class GLU(Module):
 class Softplus(Module):
     """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
 
-    repr_attributes = ("beta", "threshold")
+    _repr_attributes = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0):
         super().__init__()
@@ -139,7 +139,7 @@ class Tanhshrink(Module):
 class Hardtanh(InplaceActivation):
     """min(max(x, min_val), max_val). min_value, max_value: the old names of these arguments."""
 
-    repr_attributes = ("min_val", "max_val")
+    _repr_attributes = ("min_val", "max_val")
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class LogSigmoid(Module):
 class Threshold(InplaceActivation):
     """x if x > threshold, else value."""
 
-    repr_attributes = ("threshold", "value")
+    _repr_attributes = ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False):
         super().__init__(inplace)
@@ -197,7 +197,7 @@ class Threshold(InplaceActivation):
 class RReLU(InplaceActivation):
     """x if x > 0, else a * x, where a is drawn from [lower, upper) in training, and is their mean in evaluation."""
 
-    repr_attributes = ("lower", "upper")
+    _repr_attributes = ("lower", "upper")
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False):
         super().__init__(inplace)

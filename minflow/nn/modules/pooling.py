@@ -18,7 +18,7 @@ Sizes = int | tuple[int, ...]
 class Pool(ByAxes):
     """Base of pools over windows: kernel_size, stride and padding."""
 
-    repr_attributes: tuple[str, ...] = ("kernel_size", "stride", "padding")
+    _repr_attributes: tuple[str, ...] = ("kernel_size", "stride", "padding")
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0):
         super().__init__()
@@ -31,8 +31,8 @@ class MaxPool(Pool):
     return_indices: also return the int64 index of each maximum in the flattened input, which MaxUnpool takes.
     """
 
-    kind = "max_pool"
-    repr_attributes = (*Pool.repr_attributes, "dilation", "ceil_mode")
+    _kind = "max_pool"
+    _repr_attributes = (*Pool._repr_attributes, "dilation", "ceil_mode")
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class MaxPool(Pool):
         self.dilation, self.return_indices, self.ceil_mode = dilation, return_indices, ceil_mode
 
     def forward(self, input: Tensor) -> Any:
-        return getattr(F, self.function)(
+        return getattr(F, self._function)(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
@@ -99,7 +99,7 @@ class AvgPool(Pool):
     count_include_pad: include the zeros of the padding. divisor_override: divide by this.
     """
 
-    kind = "avg_pool"
+    _kind = "avg_pool"
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class AvgPool(Pool):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        return getattr(F, self.function)(
+        return getattr(F, self._function)(
             input,
             self.kernel_size,
             self.stride,
@@ -137,15 +137,15 @@ class AvgPool3d(AvgPool, axes=3):
 class LPPool(ByAxes):
     """(sum of x**p over each window)**(1/p), p = norm_type: the sum if p is 1, the maximum if it is infinity."""
 
-    kind = "lp_pool"
-    repr_attributes = ("norm_type", "kernel_size", "stride", "ceil_mode")
+    _kind = "lp_pool"
+    _repr_attributes = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False):
         super().__init__()
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
     def forward(self, input: Tensor) -> Tensor:
-        return getattr(F, self.function)(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+        return getattr(F, self._function)(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool1d(LPPool, axes=1):

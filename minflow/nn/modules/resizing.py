@@ -62,7 +62,7 @@ class UpsamplingBilinear2d(Upsample):
 class PixelShuffle(LegacyOverload, Module):
     """Rearrange channels into pixels: (..., C * r * r, H, W) to (..., C, H * r, W * r). Shi et al. 2016, eq. 4."""
 
-    repr_attributes = ("upscale_factor",)
+    _repr_attributes = ("upscale_factor",)
 
     def __init__(self, upscale_factor: int):
         super().__init__()
@@ -75,7 +75,7 @@ class PixelShuffle(LegacyOverload, Module):
 class PixelUnshuffle(Module):
     """Rearrange pixels into channels: (..., C, H * r, W * r) to (..., C * r * r, H, W)."""
 
-    repr_attributes = ("downscale_factor",)
+    _repr_attributes = ("downscale_factor",)
 
     def __init__(self, downscale_factor: int):
         super().__init__()
@@ -88,7 +88,7 @@ class PixelUnshuffle(Module):
 class ChannelShuffle(Module):
     """Interleave groups of channels: the first channel of each group, then the second of each. x: (N, C, ...)."""
 
-    repr_attributes = ("groups",)
+    _repr_attributes = ("groups",)
 
     def __init__(self, groups: int):
         super().__init__()
@@ -101,7 +101,7 @@ class ChannelShuffle(Module):
 class Unfold(Module):
     """The windows of images as columns: float (N, C, H, W) to (N, C * KH * KW, L); see functional.unfold."""
 
-    repr_attributes: tuple[str, ...] = ("kernel_size", "dilation", "padding", "stride")
+    _repr_attributes: tuple[str, ...] = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1):
         super().__init__()
@@ -114,7 +114,7 @@ class Unfold(Module):
 class Fold(Unfold):
     """Sum columns into images of output_size: float (N, C * KH * KW, L) to (N, C, H, W); see functional.fold."""
 
-    repr_attributes = ("output_size", *Unfold.repr_attributes)
+    _repr_attributes = ("output_size", *Unfold._repr_attributes)
 
     def __init__(
         self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1

@@ -120,13 +120,13 @@ class RNNBase(Module):
         """The weights of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
-    def run_sequence(self, input: Tensor | PackedSequence, states: tuple | None) -> tuple:
+    def _run_sequence(self, input: Tensor | PackedSequence, states: tuple | None) -> tuple:
         """Return (output, final states) of a batch, sequence or PackedSequence. states: tuple of tensors or None."""
         name = type(self).__name__
         if isinstance(input, PackedSequence):
             sizes = rnn.batch_sizes_as_ints(name, input.batch_sizes)
-            y, *finals = self.run_layers(
-                input.data, self.initial_states(states, sizes[0], True, input.sorted_indices), sizes
+            y, *finals = self._run_layers(
+                input.data, self._initial_states(states, sizes[0], True, input.sorted_indices), sizes
             )
             if input.unsorted_indices is not None:
                 finals = [h.index_select(1, input.unsorted_indices) for h in finals]
@@ -138,12 +138,12 @@ class RNNBase(Module):
         batched = input.spec.ndim == 3
         x = input if batched else input.unsqueeze(1)
         x = x.transpose(0, 1) if batched and self.batch_first else x
-        y, *finals = self.run_layers(x, self.initial_states(states, x.spec.shape[1], batched), ())
+        y, *finals = self._run_layers(x, self._initial_states(states, x.spec.shape[1], batched), ())
         if not batched:
             return y.squeeze(1), tuple([h.squeeze(1) for h in finals])
         return y.transpose(0, 1) if self.batch_first else y, tuple(finals)
 
-    def run_layers(self, x: Tensor, states: tuple, sizes: tuple) -> tuple:
+    def _run_layers(self, x: Tensor, states: tuple, sizes: tuple) -> tuple:
         """Return the output and the final states of all layers."""
         name = type(self).__name__
         if x.spec.shape[-1] != self.input_size:
@@ -165,7 +165,7 @@ class RNNBase(Module):
             sizes=sizes,
         )
 
-    def initial_states(self, states: tuple | None, batch: int, batched: bool, order: Tensor | None = None) -> tuple:
+    def _initial_states(self, states: tuple | None, batch: int, batched: bool, order: Tensor | None = None) -> tuple:
         """Return the initial states, each (layers * directions, N, width), in the order of a packed sequence."""
         widths = (self.proj_size or self.hidden_size, self.hidden_size)[: 2 if self.mode == "LSTM" else 1]
         if states is None:
@@ -222,7 +222,7 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple:
-        output, (h,) = self.run_sequence(input, None if hx is None else (hx,))
+        output, (h,) = self._run_sequence(input, None if hx is None else (hx,))
         return output, h
 
 
@@ -252,7 +252,7 @@ class LSTM(RNNBase):
         super().__init__("LSTM", input_size, hidden_size, *options)
 
     def forward(self, input: Tensor | PackedSequence, hx: tuple[Tensor, Tensor] | None = None) -> tuple:
-        return self.run_sequence(input, None if hx is None else pair_of_states("LSTM", hx))
+        return self._run_sequence(input, None if hx is None else pair_of_states("LSTM", hx))
 
 
 class GRU(RNNBase):
@@ -278,7 +278,7 @@ class GRU(RNNBase):
         super().__init__("GRU", input_size, hidden_size, *options)
 
     def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple:
-        output, (h,) = self.run_sequence(input, None if hx is None else (hx,))
+        output, (h,) = self._run_sequence(input, None if hx is None else (hx,))
         return output, h
 
 

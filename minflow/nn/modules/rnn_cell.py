@@ -53,7 +53,7 @@ class RNNCellBase(Module):
         """Reinitialize all weights."""
         draw_uniform(self, self.hidden_size)
 
-    def step(self, function: Any, input: Tensor, states: tuple | None) -> Any:
+    def _step(self, function: Any, input: Tensor, states: tuple | None) -> Any:
         """Apply `function` to a batch, or to one example. states: a tuple of tensors, or None for zeros."""
         name = type(self).__name__
         F.arguments.check_tensor(name, input)
@@ -110,13 +110,13 @@ class RNNCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         function = rnn.rnn_tanh_cell if self.nonlinearity == "tanh" else rnn.rnn_relu_cell
-        return self.step(function, input, None if hx is None else (hx,))
+        return self._step(function, input, None if hx is None else (hx,))
 
 
 class GatedCell(RNNCellBase):
     """Base of LSTMCell and GRUCell. gates: number of products with each input."""
 
-    gates: int
+    _gates: int
 
     def __init__(
         self,
@@ -126,22 +126,22 @@ class GatedCell(RNNCellBase):
         device: Device | str | None = None,
         dtype: DType | None = None,
     ):
-        super().__init__(input_size, hidden_size, bias, self.gates, device, dtype)
+        super().__init__(input_size, hidden_size, bias, self._gates, device, dtype)
 
 
 class LSTMCell(GatedCell):
     """One step of LSTM: (h', c') from input (N, input_size) and hx = (h, c), each (N, hidden_size), zeros if None."""
 
-    gates = 4
+    _gates = 4
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        return self.step(rnn.lstm_cell, input, None if hx is None else pair_of_states("LSTMCell", hx))
+        return self._step(rnn.lstm_cell, input, None if hx is None else pair_of_states("LSTMCell", hx))
 
 
 class GRUCell(GatedCell):
     """One step of GRU: h' of (N, hidden_size) from input (N, input_size) and hx (N, hidden_size), zeros if None."""
 
-    gates = 3
+    _gates = 3
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self.step(rnn.gru_cell, input, None if hx is None else (hx,))
+        return self._step(rnn.gru_cell, input, None if hx is None else (hx,))

@@ -16,7 +16,7 @@ from ..module import Module
 class Flatten(Module):
     """Merge the axes start_dim to end_dim into one: (N, C, H, W) becomes (N, C * H * W)."""
 
-    repr_attributes = ("start_dim", "end_dim")
+    _repr_attributes = ("start_dim", "end_dim")
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1):
         super().__init__()
@@ -34,7 +34,7 @@ class Flatten(Module):
 class Unflatten(Module):
     """Split axis `dim` into the axes unflattened_size: (N, C * H * W) becomes (N, C, H, W)."""
 
-    repr_attributes = ("dim", "unflattened_size")
+    _repr_attributes = ("dim", "unflattened_size")
 
     def __init__(self, dim: int, unflattened_size: tuple[int, ...] | list[int]):
         super().__init__()

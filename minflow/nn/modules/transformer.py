@@ -58,7 +58,7 @@ def activation_function(activation: str) -> Callable[[Tensor], Tensor]:
 class TransformerLayer(Module):
     """Base of the two layers: attentions, the two linear layers, and a norm and a dropout for each block."""
 
-    attentions: tuple[str, ...] = ("self_attn",)
+    _attentions: tuple[str, ...] = ("self_attn",)
 
     def __init__(
         self,
@@ -76,13 +76,13 @@ class TransformerLayer(Module):
     ):
         super().__init__()
         place: dict[str, Any] = dict(device=device, dtype=dtype)
-        for name in self.attentions:
+        for name in self._attentions:
             self.add_module(name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, **place))
         self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
         self.norm_first = norm_first
-        blocks = range(1, len(self.attentions) + 2)
+        blocks = range(1, len(self._attentions) + 2)
         for i in blocks:
             self.add_module(f"norm{i}", LayerNorm(d_model, layer_norm_eps, bias=bias, **place))
         for i in blocks:
@@ -99,7 +99,7 @@ class TransformerLayer(Module):
 
     def _ff_block(self, x: Tensor) -> Tensor:
         """linear2(activation(linear1(x))), with a dropout after the activation and the last dropout at the end."""
-        last = self.dropout2 if len(self.attentions) == 1 else self.dropout3
+        last = self.dropout2 if len(self._attentions) == 1 else self.dropout3
         return last(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
@@ -134,7 +134,7 @@ class TransformerDecoderLayer(TransformerLayer):
     MultiheadAttention, tgt_... for the first attention, memory_... for the second. norm_first: x + block(norm(x)).
     """
 
-    attentions = ("self_attn", "multihead_attn")
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,

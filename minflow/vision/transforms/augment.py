@@ -43,7 +43,7 @@ class ColorJitter(Transform):
     within [-0.5, 0.5].
     """
 
-    repr_attributes = ("brightness", "contrast", "saturation", "hue")
+    _repr_attributes = ("brightness", "contrast", "saturation", "hue")
 
     def __init__(self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0):
         super().__init__()
@@ -82,7 +82,7 @@ class ColorJitter(Transform):
 class Grayscale(Transform):
     """Convert to gray, with num_output_channels channels: 1 or 3."""
 
-    repr_attributes = ("num_output_channels",)
+    _repr_attributes = ("num_output_channels",)
 
     def __init__(self, num_output_channels: int = 1):
         super().__init__()
@@ -95,7 +95,7 @@ class Grayscale(Transform):
 class RandomGrayscale(Transform):
     """Convert to gray with probability p, keeping the number of channels."""
 
-    repr_attributes = ("p",)
+    _repr_attributes = ("p",)
 
     def __init__(self, p: float = 0.1):
         super().__init__()
@@ -109,7 +109,7 @@ class RandomGrayscale(Transform):
 class GaussianBlur(Transform):
     """Blur with a random sigma in pixels, from (min, max), or with a fixed one; see `functional.gaussian_blur`."""
 
-    repr_attributes = ("kernel_size", "sigma")
+    _repr_attributes = ("kernel_size", "sigma")
 
     def __init__(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0)):
         super().__init__()
@@ -208,7 +208,7 @@ class RandomResizedCrop(Transform):
     fit, uses the largest centered one. Szegedy et al. 2015 (arXiv:1409.4842), section 6.
     """
 
-    repr_attributes = ("size", "scale", "ratio", "interpolation")
+    _repr_attributes = ("size", "scale", "ratio", "interpolation")
 
     def __init__(
         self,
@@ -252,7 +252,7 @@ class RandomErasing(Transform):
     distributed values. Zhong et al. 2017 (arXiv:1708.04896).
     """
 
-    repr_attributes = ("p", "scale", "ratio", "value", "inplace")
+    _repr_attributes = ("p", "scale", "ratio", "value", "inplace")
     takes_arrays = False
 
     def __init__(
@@ -317,7 +317,7 @@ class RandomEqualize(RandomChange):
 class RandomPosterize(RandomChange):
     """Keep the `bits` highest bits of each color with probability p."""
 
-    repr_attributes = ("bits", "p")
+    _repr_attributes = ("bits", "p")
 
     def __init__(self, bits: int, p: float = 0.5):
         super().__init__(p)
@@ -330,7 +330,7 @@ class RandomPosterize(RandomChange):
 class RandomSolarize(RandomChange):
     """Invert the colors that are at least `threshold` with probability p."""
 
-    repr_attributes = ("threshold", "p")
+    _repr_attributes = ("threshold", "p")
 
     def __init__(self, threshold: float, p: float = 0.5):
         super().__init__(p)
@@ -343,7 +343,7 @@ class RandomSolarize(RandomChange):
 class RandomAdjustSharpness(RandomChange):
     """Scale the sharpness by `sharpness_factor` with probability p."""
 
-    repr_attributes = ("sharpness_factor", "p")
+    _repr_attributes = ("sharpness_factor", "p")
 
     def __init__(self, sharpness_factor: float, p: float = 0.5):
         super().__init__(p)

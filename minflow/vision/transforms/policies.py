@@ -144,7 +144,7 @@ class AutoAugment(Policy):
     Source: Cubuk et al. 2018 (arXiv:1805.09501).
     """
 
-    repr_attributes = ("policy", "fill")
+    _repr_attributes = ("policy", "fill")
 
     def __init__(self, policy: Any = AutoAugmentPolicy.IMAGENET, interpolation: Any = "nearest", fill: Any = None):
         super().__init__(10, interpolation, fill)
@@ -170,7 +170,7 @@ class RandAugment(Policy):
     Source: Cubuk et al. 2019 (arXiv:1909.13719).
     """
 
-    repr_attributes = ("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")
+    _repr_attributes = ("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class RandAugment(Policy):
 class TrivialAugmentWide(Policy):
     """Apply one random operation at a random step. Source: Mueller and Hutter 2021 (arXiv:2103.10158)."""
 
-    repr_attributes = ("num_magnitude_bins", "interpolation", "fill")
+    _repr_attributes = ("num_magnitude_bins", "interpolation", "fill")
 
     def __init__(self, num_magnitude_bins: int = 31, interpolation: Any = "nearest", fill: Any = None):
         super().__init__(num_magnitude_bins, interpolation, fill)

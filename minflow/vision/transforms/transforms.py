@@ -32,7 +32,7 @@ class Transform(Module):
 
     takes_arrays = False
     transform_batch: Callable | None = None
-    repr_attributes: tuple[str, ...] = ()
+    _repr_attributes: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -46,8 +46,8 @@ class Transform(Module):
         return f"{type(self).__name__}({self.extra_repr()})"
 
     def extra_repr(self) -> str:
-        """Return the options shown in the repr: by default the attributes in repr_attributes."""
-        return ", ".join([f"{name}={getattr(self, name)}" for name in self.repr_attributes])
+        """Return the options shown in the repr: by default the attributes in _repr_attributes."""
+        return ", ".join([f"{name}={getattr(self, name)}" for name in self._repr_attributes])
 
 
 def takes_arrays(transform: Any) -> bool:
@@ -119,7 +119,7 @@ class ToPILImage(Transform):
 class Normalize(Transform):
     """Normalize each channel of a floating tensor: (image - mean) / std. mean, std: one number, or one per channel."""
 
-    repr_attributes = ("mean", "std")
+    _repr_attributes = ("mean", "std")
 
     def __init__(self, mean: float | Sequence[float], std: float | Sequence[float], inplace: bool = False):
         super().__init__()
@@ -147,7 +147,7 @@ class LinearTransformation(Transform):
     number. Raises ShapeError unless the sizes agree.
     """
 
-    repr_attributes = ("transformation_matrix", "mean_vector")
+    _repr_attributes = ("transformation_matrix", "mean_vector")
 
     def __init__(self, transformation_matrix: Tensor, mean_vector: Tensor):
         super().__init__()
@@ -167,7 +167,7 @@ class LinearTransformation(Transform):
 class Resize(Transform):
     """Resize to (height, width), or one number for the shorter side; see `functional.resize`."""
 
-    repr_attributes = ("size", "interpolation")
+    _repr_attributes = ("size", "interpolation")
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class Resize(Transform):
 class CenterCrop(Transform):
     """Crop the center of an image; a smaller image gets a black border."""
 
-    repr_attributes = ("size",)
+    _repr_attributes = ("size",)
 
     def __init__(self, size: int | Sequence[int]):
         super().__init__()
@@ -206,7 +206,7 @@ class RandomCrop(Transform):
     pad_if_needed: True to enlarge an image that is smaller than the part; otherwise raises ShapeError.
     """
 
-    repr_attributes = ("size", "padding")
+    _repr_attributes = ("size", "padding")
 
     def __init__(
         self, size, padding=None, pad_if_needed: bool = False, fill: float = 0, padding_mode: str = "constant"
@@ -242,7 +242,7 @@ class RandomCrop(Transform):
 class RandomChange(Transform):
     """Base class of transforms that apply `change` to an image with probability p."""
 
-    repr_attributes: tuple[str, ...] = ("p",)
+    _repr_attributes: tuple[str, ...] = ("p",)
 
     def __init__(self, p: float = 0.5):
         super().__init__()
@@ -274,7 +274,7 @@ class RandomVerticalFlip(RandomChange):
 class Pad(Transform):
     """Add a border: padding pixels on all sides, (left and right, top and bottom), or (left, top, right, bottom)."""
 
-    repr_attributes = ("padding", "fill", "padding_mode")
+    _repr_attributes = ("padding", "fill", "padding_mode")
 
     def __init__(self, padding: int | Sequence[int], fill: float = 0, padding_mode: str = "constant"):
         super().__init__()
@@ -288,7 +288,7 @@ class Pad(Transform):
 class FiveCrop(Transform):
     """Crop the four corners and the center: a tuple, to be followed by `Lambda(lambda crops: stack(...))`."""
 
-    repr_attributes = ("size",)
+    _repr_attributes = ("size",)
 
     def __init__(self, size: int | Sequence[int]):
         super().__init__()
@@ -319,7 +319,7 @@ class PILToTensor(Transform):
 class ConvertImageDtype(Transform):
     """Convert the colors of a tensor to another dtype: floats range from 0 to 1, bytes from 0 to 255."""
 
-    repr_attributes = ("dtype",)
+    _repr_attributes = ("dtype",)
 
     def __init__(self, dtype: DType):
         super().__init__()

@@ -33,15 +33,15 @@ class Categorical(Distribution):
         super().__init__(x.shape[:-1], (), validate_args)
         if self.by_probs:
             total = x.sum(-1, keepdim=True)
-            if self.validate:
-                self.require("probs", x, (x >= 0) & (total > 0), ">= 0, and not all 0")
-            self.parameter = x / total
+            if self._validate_args:
+                self._require("probs", x, (x >= 0) & (total > 0), ">= 0, and not all 0")
+            self._parameter = x / total
         else:
-            self.parameter = x - F.logsumexp(x, -1, keepdim=True)
+            self._parameter = x - F.logsumexp(x, -1, keepdim=True)
         self._num_events = x.shape[-1]
 
     @property
-    def parameter_names(self) -> tuple[str, ...]:
+    def _parameter_names(self) -> tuple[str, ...]:
         return ("probs",) if self.by_probs else ("logits",)
 
     @property
@@ -52,20 +52,20 @@ class Categorical(Distribution):
     @property
     def probs(self) -> Tensor:
         """The probability of each class."""
-        return self.parameter if self.by_probs else F.exp(self.parameter)
+        return self._parameter if self.by_probs else F.exp(self._parameter)
 
     @property
     def logits(self) -> Tensor:
         """The log-probabilities."""
         if not self.by_probs:
-            return self.parameter
-        eps = finfo(self.parameter.dtype).eps
-        return F.log(self.parameter.clamp(eps, 1 - eps))
+            return self._parameter
+        eps = finfo(self._parameter.dtype).eps
+        return F.log(self._parameter.clamp(eps, 1 - eps))
 
     @property
     def param_shape(self):
         """The shape of the parameter: batch_shape and the number of classes."""
-        return self.parameter.shape
+        return self._parameter.shape
 
     @property
     def mean(self) -> Tensor:
@@ -81,10 +81,10 @@ class Categorical(Distribution):
         expanded = type(self).__new__(type(self))
         expanded.__dict__.update(self.__dict__)
         expanded._batch_shape = type(self.batch_shape)(tuple(batch_shape))
-        expanded.parameter = self.parameter.expand(*batch_shape, self._num_events)
+        expanded._parameter = self._parameter.expand(*batch_shape, self._num_events)
         return expanded
 
-    def classes(self, sample_shape) -> Tensor:
+    def _classes(self, sample_shape) -> Tensor:
         """Draw class indices of shape sample_shape + batch_shape."""
         shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
         count = 1
@@ -96,10 +96,10 @@ class Categorical(Distribution):
             return (drawn.T if count > 1 else drawn).reshape(*shape, *self.batch_shape)
 
     def sample(self, sample_shape=()) -> Tensor:
-        return self.classes(sample_shape)
+        return self._classes(sample_shape)
 
     def log_prob(self, value) -> Tensor:
-        value = to(self.validate_value(value), int64)
+        value = to(self._validate_value(value), int64)
         shape, logits = self.batch_shape, self.logits
         if value.shape != shape:
             shape = broadcast_shapes(value.shape, shape)
@@ -110,11 +110,11 @@ class Categorical(Distribution):
         return F.gather(logits, -1, value.unsqueeze(-1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        logits = self.logits.clamp(min=finfo(self.parameter.dtype).min)  # 0 * log(0) is 0
+        logits = self.logits.clamp(min=finfo(self._parameter.dtype).min)  # 0 * log(0) is 0
         return -(logits * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = on_ranks_of(self.parameter, arange(self._num_events, device=self.parameter.device))
+        values = on_ranks_of(self._parameter, arange(self._num_events, device=self._parameter.device))
         values = values.reshape(-1, *[1] * len(self.batch_shape))
         return values.expand(self._num_events, *self.batch_shape) if expand else values
 
@@ -138,21 +138,21 @@ class OneHotCategorical(Categorical):
 
     @property
     def mode(self) -> Tensor:
-        return to(F.one_hot(self.probs.argmax(-1), self._num_events), self.parameter.dtype)
+        return to(F.one_hot(self.probs.argmax(-1), self._num_events), self._parameter.dtype)
 
     def sample(self, sample_shape=()) -> Tensor:
-        return to(F.one_hot(self.classes(sample_shape), self._num_events), self.parameter.dtype)
+        return to(F.one_hot(self._classes(sample_shape), self._num_events), self._parameter.dtype)
 
     def log_prob(self, value) -> Tensor:
         return (
-            super().log_prob(self.validate_value(value).argmax(-1))
-            if not self.validate
-            else Categorical(logits=self.logits, validate_args=False).log_prob(self.validate_value(value).argmax(-1))
+            super().log_prob(self._validate_value(value).argmax(-1))
+            if not self._validate_args
+            else Categorical(logits=self.logits, validate_args=False).log_prob(self._validate_value(value).argmax(-1))
         )
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._num_events
-        values = on_ranks_of(self.parameter, eye(n, dtype=self.parameter.dtype, device=self.parameter.device))
+        values = on_ranks_of(self._parameter, eye(n, dtype=self._parameter.dtype, device=self._parameter.device))
         values = values.reshape(n, *[1] * len(self.batch_shape), n)
         return values.expand(n, *self.batch_shape, n) if expand else values
 
@@ -180,14 +180,14 @@ class Multinomial(Categorical):
 
     def sample(self, sample_shape=()) -> Tensor:
         shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
-        drawn = self.classes((self.total_count, *shape))
-        return to(F.one_hot(drawn, self._num_events).sum(0), self.parameter.dtype)
+        drawn = self._classes((self.total_count, *shape))
+        return to(F.one_hot(drawn, self._num_events).sum(0), self._parameter.dtype)
 
     def log_prob(self, value) -> Tensor:
-        value = self.validate_value(value)
+        value = self._validate_value(value)
         ways = F.lgamma(value.sum(-1) + 1) - F.lgamma(value + 1).sum(-1)
         logits = F.where((value == 0) & (self.logits == -float("inf")), 0.0, self.logits)
         return ways + (logits * value).sum(-1)
 
     def entropy(self) -> Tensor:
-        return self.raise_unavailable("entropy")
+        return self._raise_unavailable("entropy")

@@ -25,33 +25,33 @@ class BinaryDistribution(Distribution):
     """A distribution with one probability, given as probs or as logits, log(p / (1 - p))."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    expanded_names: tuple[str, ...] = ("parameter",)
+    _expanded_names: tuple[str, ...] = ("_parameter",)
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
         check_probs_or_logits(type(self).__name__, probs, logits)
         self.by_probs = probs is not None
-        (self.parameter,) = broadcast_parameters(probs if self.by_probs else logits)
-        super().__init__(self.parameter.shape, (), validate_args)
+        (self._parameter,) = broadcast_parameters(probs if self.by_probs else logits)
+        super().__init__(self._parameter.shape, (), validate_args)
         if self.by_probs:
-            p = self.parameter
-            self.require("probs", p, constraints.unit_interval.check(p), "from 0 to 1")
+            p = self._parameter
+            self._require("probs", p, constraints.unit_interval.check(p), "from 0 to 1")
 
     @property
-    def parameter_names(self) -> tuple[str, ...]:
+    def _parameter_names(self) -> tuple[str, ...]:
         return ("probs",) if self.by_probs else ("logits",)
 
     @property
     def probs(self) -> Tensor:
         """The probability p."""
-        return self.parameter if self.by_probs else F.sigmoid(self.parameter)
+        return self._parameter if self.by_probs else F.sigmoid(self._parameter)
 
     @property
     def logits(self) -> Tensor:
         """log(p / (1 - p))."""
         if not self.by_probs:
-            return self.parameter
-        eps = finfo(self.parameter.dtype).eps
-        inside = self.parameter.clamp(eps, 1 - eps)
+            return self._parameter
+        eps = finfo(self._parameter.dtype).eps
+        inside = self._parameter.clamp(eps, 1 - eps)
         return F.log(inside) - F.log1p(-inside)
 
 
@@ -71,17 +71,17 @@ class Bernoulli(BinaryDistribution):
     variance = property(lambda self: self.probs * (1 - self.probs))
 
     def sample(self, sample_shape=()) -> Tensor:
-        return bernoulli(self.probs.detach().expand(*self.extended_shape(sample_shape)))
+        return bernoulli(self.probs.detach().expand(*self._extended_shape(sample_shape)))
 
     def log_prob(self, value) -> Tensor:
-        logits, value = F.broadcast_tensors(self.logits, self.validate_value(value).to(self.parameter.dtype))
+        logits, value = F.broadcast_tensors(self.logits, self._validate_value(value).to(self._parameter.dtype))
         return -logit_entropy(logits, value)
 
     def entropy(self) -> Tensor:
         return logit_entropy(self.logits, self.probs)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = on_ranks_of(self.parameter, arange(2, dtype=self.parameter.dtype, device=self.parameter.device))
+        values = on_ranks_of(self._parameter, arange(2, dtype=self._parameter.dtype, device=self._parameter.device))
         values = values.reshape(2, *[1] * len(self.batch_shape))
         return values.expand(2, *self.batch_shape) if expand else values
 
@@ -97,10 +97,10 @@ class Geometric(BinaryDistribution):
 
     def sample(self, sample_shape=()) -> Tensor:
         p = self.probs.detach()
-        return F.floor(F.log(open_uniform(self.extended_shape(sample_shape), p)) / F.log1p(-p))
+        return F.floor(F.log(open_uniform(self._extended_shape(sample_shape), p)) / F.log1p(-p))
 
     def log_prob(self, value) -> Tensor:
-        value, p = self.validate_value(value), self.probs
+        value, p = self._validate_value(value), self.probs
         none = (p == 1) & (value == 0)  # 0 * log(0)
         return value * F.log1p(-F.where(none, 0.0, p)) + F.log(self.probs)
 
@@ -111,14 +111,14 @@ class Geometric(BinaryDistribution):
 class Binomial(BinaryDistribution):
     """The number of successes in total_count trials."""
 
-    expanded_names: tuple[str, ...] = ("parameter", "total_count")
+    _expanded_names: tuple[str, ...] = ("_parameter", "total_count")
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args: bool | None = None):
         super().__init__(probs, logits, validate_args)
-        self.total_count, self.parameter = broadcast_parameters(total_count, self.parameter)
-        self._batch_shape = self.parameter.shape
+        self.total_count, self._parameter = broadcast_parameters(total_count, self._parameter)
+        self._batch_shape = self._parameter.shape
         whole = constraints.nonnegative_integer
-        self.require("total_count", self.total_count, whole.check(self.total_count), str(whole))
+        self._require("total_count", self.total_count, whole.check(self.total_count), str(whole))
 
     @property
     def support(self) -> constraints.Constraint:
@@ -130,11 +130,11 @@ class Binomial(BinaryDistribution):
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape=()) -> Tensor:
-        shape = self.extended_shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         return sampling.binomial(self.total_count.expand(*shape), self.probs.detach().expand(*shape))
 
     def log_prob(self, value) -> Tensor:
-        value, n, logits = self.validate_value(value), self.total_count, self.logits
+        value, n, logits = self._validate_value(value), self.total_count, self.logits
         ways = F.lgamma(n + 1) - F.lgamma(value + 1) - F.lgamma(n - value + 1)
         spread = n * logits.clamp(min=0) + n * F.log1p(F.exp(-F.abs(logits)))
         return value * logits + ways - spread
@@ -151,8 +151,8 @@ class Poisson(Univariate):
     mode = property(lambda self: F.floor(self.rate))
 
     def sample(self, sample_shape=()) -> Tensor:
-        return sampling.poisson(self.rate.detach().expand(*self.extended_shape(sample_shape)))
+        return sampling.poisson(self.rate.detach().expand(*self._extended_shape(sample_shape)))
 
     def log_prob(self, value) -> Tensor:
-        value = self.validate_value(value)
+        value = self._validate_value(value)
         return F.xlogy(value, self.rate) - self.rate - F.lgamma(value + 1)

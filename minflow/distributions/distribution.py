@@ -52,28 +52,24 @@ class Distribution:
     """
 
     has_rsample = has_enumerate_support = False  # has_rsample: gradients flow through a sample
-    validate = True
+    _validate_args = True
     arg_constraints: dict[str, Constraint] = {}  # name of a parameter -> its valid values
     support: Any = None  # Constraint of a value
 
     def __init__(self, batch_shape=(), event_shape=(), validate_args: bool | None = None):
         self._batch_shape, self._event_shape = Size(tuple(batch_shape)), Size(tuple(event_shape))
-        self.validate = Distribution.validate if validate_args is None else bool(validate_args)
-        if not self.validate or is_tracing():
+        self._validate_args = Distribution._validate_args if validate_args is None else bool(validate_args)
+        if not self._validate_args or is_tracing():
             return
         for name, constraint in self.arg_constraints.items():
             if not is_dependent(constraint) and (name in vars(self) or not hasattr(type(self), name)):
                 x = ensure_tensor(getattr(self, name))
-                self.require(name, x, constraint.check(x), constraint)
-
-    @property
-    def _validate_args(self) -> bool:  # PyTorch's name
-        return self.validate
+                self._require(name, x, constraint.check(x), constraint)
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
         """Set whether new distributions check their parameters and values."""
-        Distribution.validate = bool(value)
+        Distribution._validate_args = bool(value)
 
     @property
     def batch_shape(self) -> Size:
@@ -85,11 +81,11 @@ class Distribution:
         """The shape of a single value."""
         return self._event_shape
 
-    def require(self, name: str, x: Tensor, valid: Tensor | None, what: str | Constraint) -> None:
+    def _require(self, name: str, x: Tensor, valid: Tensor | None, what: str | Constraint) -> None:
         """Refuse invalid parameters; on a device, with the next value that is read. valid: bool, True for valid
         elements.
         """
-        if not self.validate or valid is None or is_tracing():
+        if not self._validate_args or valid is None or is_tracing():
             return
         if x.spec.device is cpu and bool(valid.all()):
             return
@@ -107,7 +103,7 @@ class Distribution:
             found = f", one is {float(x.detach()[~valid].flatten()[0]):.4g}" if same else ""
             fail(OutOfRangeError, text + found, hint, **{name: x})
 
-    def validate_value(self, value) -> Tensor:
+    def _validate_value(self, value) -> Tensor:
         """Convert a value to a tensor, and check that its shape and elements are possible."""
         value = ensure_tensor(value)
         want = self.batch_shape + self.event_shape
@@ -121,18 +117,16 @@ class Distribution:
                     value=value,
                 )
         if (support := self.support) is not None:
-            self.require("value", value, support.check(value), support)
+            self._require("value", value, support.check(value), support)
         return value
 
-    def extended_shape(self, sample_shape) -> tuple[int, ...]:
+    def _extended_shape(self, sample_shape) -> tuple[int, ...]:
         """The shape of a sample with this `sample_shape`."""
         shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
         return (*shape, *self.batch_shape, *self.event_shape)
 
-    _extended_shape = extended_shape  # names that subclasses written for PyTorch call
-
-    def _validate_sample(self, value) -> None:
-        self.validate_value(value)
+    def _validate_sample(self, value) -> None:  # called by subclasses written for PyTorch
+        self._validate_value(value)
 
     def _get_checked_instance(self, cls: type, _instance=None):
         return type(self).__new__(type(self)) if _instance is None else _instance
@@ -151,29 +145,29 @@ class Distribution:
         """Draw `n` values without gradient."""
         return self.sample((n,))
 
-    def raise_unavailable(self, what: str) -> Any:
+    def _raise_unavailable(self, what: str) -> Any:
         """Raise the error for a quantity that this distribution does not provide."""
         fail(OutOfRangeError, f"{type(self).__name__}: {what} is not known in closed form", "an average over samples")
 
     def log_prob(self, value) -> Tensor:
         """The log-probability (or log-density) of a value; the event axes are reduced."""
-        return self.raise_unavailable("log_prob")
+        return self._raise_unavailable("log_prob")
 
     def cdf(self, value) -> Tensor:
         """The cumulative distribution function."""
-        return self.raise_unavailable("cdf")
+        return self._raise_unavailable("cdf")
 
     def icdf(self, value) -> Tensor:
         """The inverse cumulative distribution function (quantile function)."""
-        return self.raise_unavailable("icdf")
+        return self._raise_unavailable("icdf")
 
     def entropy(self) -> Tensor:
         """The expected -log_prob, in nats."""
-        return self.raise_unavailable("entropy")
+        return self._raise_unavailable("entropy")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All possible values, along a new first axis."""
-        return self.raise_unavailable("a list of all values")
+        return self._raise_unavailable("a list of all values")
 
     def perplexity(self) -> Tensor:
         """exp of the entropy."""
@@ -182,17 +176,17 @@ class Distribution:
     @property
     def mean(self) -> Tensor:
         """The expected value."""
-        return self.raise_unavailable("mean")
+        return self._raise_unavailable("mean")
 
     @property
     def mode(self) -> Tensor:
         """The most probable value."""
-        return self.raise_unavailable("mode")
+        return self._raise_unavailable("mode")
 
     @property
     def variance(self) -> Tensor:
         """The expected squared distance from the mean."""
-        return self.raise_unavailable("variance")
+        return self._raise_unavailable("variance")
 
     @property
     def stddev(self) -> Tensor:
@@ -200,28 +194,28 @@ class Distribution:
         return F.sqrt(self.variance)
 
     @property
-    def parameter_names(self) -> tuple[str, ...]:
+    def _parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters that `repr` shows."""
         return tuple(name for name in self.arg_constraints if name in vars(self))
 
     @property
-    def expanded_names(self) -> tuple[str, ...]:
+    def _expanded_names(self) -> tuple[str, ...]:
         """Names of the attributes that `expand` expands."""
-        return self.parameter_names
+        return self._parameter_names
 
     def expand(self, batch_shape, _instance=None):
         """Return the same distribution with its parameters expanded to a larger batch shape."""
         expanded = type(self).__new__(type(self))
         expanded.__dict__.update(self.__dict__)
         expanded._batch_shape = Size(tuple(batch_shape))
-        for name in self.expanded_names:
+        for name in self._expanded_names:
             x = getattr(self, name)
             kept = x.shape[len(self.batch_shape) :]
             expanded.__dict__[name] = x.expand(*batch_shape, *kept)
         return expanded
 
     def __repr__(self) -> str:
-        shown = [(name, getattr(self, name)) for name in self.parameter_names if hasattr(self, name)]
+        shown = [(name, getattr(self, name)) for name in self._parameter_names if hasattr(self, name)]
         each = [f"{name}: {x if x.numel() == 1 else x.shape}" for name, x in shown]
         return f"{type(self).__name__}({', '.join(each)})"
 
@@ -243,14 +237,14 @@ def __init__(self, {arguments}validate_args: bool | None = None):
 class Univariate(Distribution):
     """Base class of distributions of single numbers, whose constructor takes the parameters in `arg_constraints`.
 
-    defaults: values of the parameters that may be left out.
+    _defaults: values of the parameters that may be left out.
     """
 
-    defaults: dict[str, float] = {}
+    _defaults: dict[str, float] = {}
 
     def __init_subclass__(cls) -> None:
         if "arg_constraints" in vars(cls) and "__init__" not in vars(cls):
-            cls.__init__ = constructor(tuple(cls.arg_constraints), cls.defaults)  # type: ignore[method-assign]
+            cls.__init__ = constructor(tuple(cls.arg_constraints), cls._defaults)  # type: ignore[method-assign]
 
     if TYPE_CHECKING:
 
@@ -301,16 +295,16 @@ class Independent(Distribution):
     def rsample(self, sample_shape=()) -> Tensor:
         return self.base_dist.rsample(sample_shape)
 
-    def sum_event_axes(self, x: Tensor) -> Tensor:
+    def _sum_event_axes(self, x: Tensor) -> Tensor:
         """Sum over the axes that became event axes."""
         n = self.reinterpreted_batch_ndims
         return x.sum(tuple(range(-n, 0))) if n else x
 
     def log_prob(self, value) -> Tensor:
-        return self.sum_event_axes(self.base_dist.log_prob(value))
+        return self._sum_event_axes(self.base_dist.log_prob(value))
 
     def entropy(self) -> Tensor:
-        return self.sum_event_axes(self.base_dist.entropy())
+        return self._sum_event_axes(self.base_dist.entropy())
 
     def expand(self, batch_shape, _instance=None):
         inner = self.base_dist.batch_shape[len(self.batch_shape) :]

@@ -65,7 +65,7 @@ def _(p, q):
         fail(ShapeError, f"kl_divergence: vectors of {p.event_shape[0]} and of {q.event_shape[0]} elements", "as many")
     inside = solve_triangular(q.scale_tril, p.scale_tril, upper=False).square().sum((-2, -1))
     mahalanobis = solve_triangular(q.scale_tril, (q.loc - p.loc).unsqueeze(-1), upper=False).square().sum((-2, -1))
-    return q.half_log_det() - p.half_log_det() + 0.5 * (inside + mahalanobis - p.event_shape[0])
+    return q._half_log_det() - p._half_log_det() + 0.5 * (inside + mahalanobis - p.event_shape[0])
 
 
 @register_kl(Uniform, Uniform)
@@ -136,7 +136,7 @@ def _(p, q):
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         what = f"kl_divergence: events of {p.reinterpreted_batch_ndims} axes and of {q.reinterpreted_batch_ndims}"
         fail(ShapeError, what, "the same reinterpreted_batch_ndims")
-    return p.sum_event_axes(kl_divergence(p.base_dist, q.base_dist))
+    return p._sum_event_axes(kl_divergence(p.base_dist, q.base_dist))
 
 
 @register_kl(Gamma, Gamma)
@@ -156,7 +156,7 @@ def _(p, q):
 def _(p, q):
     a, b = p.concentration, q.concentration
     mean_log = F.digamma(a) - F.digamma(a.sum(-1, keepdim=True))
-    return q.log_normalizer() - p.log_normalizer() + ((a - b) * mean_log).sum(-1)
+    return q._log_normalizer() - p._log_normalizer() + ((a - b) * mean_log).sum(-1)
 
 
 @register_kl(Pareto, Pareto)
@@ -168,7 +168,7 @@ def _(p, q):
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
 def _(p, q):
-    tail = p.log_normalizer() + F.log1p(-p.probs) - q.log_normalizer() - F.log1p(-q.probs)
+    tail = p._log_normalizer() + F.log1p(-p.probs) - q._log_normalizer() - F.log1p(-q.probs)
     return p.mean * (p.logits - q.logits) + tail
 
 

@@ -87,15 +87,15 @@ class Gamma(ExponentialFamily, Univariate):
     variance = property(lambda self: self.concentration / self.rate.square())
 
     def rsample(self, sample_shape=()) -> Tensor:
-        drawn = F.exp(log_standard_gamma(self.concentration, self.extended_shape(sample_shape)))
+        drawn = F.exp(log_standard_gamma(self.concentration, self._extended_shape(sample_shape)))
         return (drawn / self.rate).clamp(min=finfo(drawn.dtype).tiny)
 
     def log_prob(self, value) -> Tensor:
-        value, a = self.validate_value(value).to(self.rate.dtype), self.concentration
+        value, a = self._validate_value(value).to(self.rate.dtype), self.concentration
         return F.xlogy(a, self.rate) + F.xlogy(a - 1, value) - self.rate * value - F.lgamma(a)
 
     def cdf(self, value) -> Tensor:
-        return F.igamma(self.concentration, self.rate * self.validate_value(value))
+        return F.igamma(self.concentration, self.rate * self._validate_value(value))
 
     def entropy(self) -> Tensor:
         a = self.concentration
@@ -106,7 +106,7 @@ class Chi2(Gamma):
     """The sum of the squares of `df` standard normal values."""
 
     arg_constraints = {"df": constraints.positive}
-    expanded_names = ("df", "concentration", "rate")
+    _expanded_names = ("df", "concentration", "rate")
 
     def __init__(self, df, validate_args: bool | None = None):
         (self.df,) = broadcast_parameters(df)
@@ -134,11 +134,11 @@ class InverseGamma(Gamma):
         return F.reciprocal(super().rsample(sample_shape))
 
     def log_prob(self, value) -> Tensor:
-        value, a = self.validate_value(value), self.concentration
+        value, a = self._validate_value(value), self.concentration
         return F.xlogy(a, self.rate) - (a + 1) * F.log(value) - self.rate / value - F.lgamma(a)
 
     def cdf(self, value) -> Tensor:
-        return F.igammac(self.concentration, self.rate / self.validate_value(value))
+        return F.igammac(self.concentration, self.rate / self._validate_value(value))
 
     def entropy(self) -> Tensor:
         a = self.concentration
@@ -153,24 +153,24 @@ class Beta(ExponentialFamily, Univariate):
     support = constraints.unit_interval
 
     @property
-    def total(self) -> Tensor:
+    def _total(self) -> Tensor:
         """The sum of both concentrations."""
         return self.concentration1 + self.concentration0
 
-    mean = property(lambda self: self.concentration1 / self.total)
+    mean = property(lambda self: self.concentration1 / self._total)
     mode = property(lambda self: likeliest_weights(F.stack([self.concentration1, self.concentration0], -1))[..., 0])
 
     @property
     def variance(self) -> Tensor:
-        return self.concentration1 * self.concentration0 / (self.total.square() * (self.total + 1))
+        return self.concentration1 * self.concentration0 / (self._total.square() * (self._total + 1))
 
     def rsample(self, sample_shape=()) -> Tensor:
-        shape = self.extended_shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         one, zero = (log_standard_gamma(a, shape) for a in (self.concentration1, self.concentration0))
         return F.sigmoid(one - zero)
 
     def log_prob(self, value) -> Tensor:
-        value, a, b = self.validate_value(value), self.concentration1, self.concentration0
+        value, a, b = self._validate_value(value), self.concentration1, self.concentration0
         return F.xlogy(a - 1, value) + xlog1py(b - 1, -value) - log_beta(a, b)
 
     def entropy(self) -> Tensor:
@@ -195,31 +195,31 @@ class Dirichlet(ExponentialFamily):
         super().__init__(shape[:-1], shape[-1:], validate_args)
 
     @property
-    def total(self) -> Tensor:
+    def _total(self) -> Tensor:
         """The sum of the concentrations, (..., 1)."""
         return self.concentration.sum(-1, keepdim=True)
 
-    mean = property(lambda self: self.concentration / self.total)
+    mean = property(lambda self: self.concentration / self._total)
     mode = property(lambda self: likeliest_weights(self.concentration))
 
     @property
     def variance(self) -> Tensor:
-        return self.concentration * (self.total - self.concentration) / (self.total.square() * (self.total + 1))
+        return self.concentration * (self._total - self.concentration) / (self._total.square() * (self._total + 1))
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return F.softmax(log_standard_gamma(self.concentration, self.extended_shape(sample_shape)), -1)
+        return F.softmax(log_standard_gamma(self.concentration, self._extended_shape(sample_shape)), -1)
 
-    def log_normalizer(self) -> Tensor:
+    def _log_normalizer(self) -> Tensor:
         """log of the integral of the unnormalized density."""
         return F.lgamma(self.concentration).sum(-1) - F.lgamma(self.concentration.sum(-1))
 
     def log_prob(self, value) -> Tensor:
-        return F.xlogy(self.concentration - 1, self.validate_value(value)).sum(-1) - self.log_normalizer()
+        return F.xlogy(self.concentration - 1, self._validate_value(value)).sum(-1) - self._log_normalizer()
 
     def entropy(self) -> Tensor:
         a, n = self.concentration, self.event_shape[0]
         total = a.sum(-1)
-        return self.log_normalizer() - (n - total) * F.digamma(total) - ((a - 1) * F.digamma(a)).sum(-1)
+        return self._log_normalizer() - (n - total) * F.digamma(total) - ((a - 1) * F.digamma(a)).sum(-1)
 
 
 class StudentT(Univariate):
@@ -227,7 +227,7 @@ class StudentT(Univariate):
 
     has_rsample = True
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
-    defaults = {"loc": 0.0, "scale": 1.0}
+    _defaults = {"loc": 0.0, "scale": 1.0}
     support = constraints.real
 
     mean = property(lambda self: F.where(self.df > 1, self.loc, math.nan))
@@ -239,12 +239,12 @@ class StudentT(Univariate):
         return F.where(self.df > 2, finite, F.where(self.df > 1, math.inf, math.nan))
 
     def rsample(self, sample_shape=()) -> Tensor:
-        shape = self.extended_shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         log_chi2 = log_standard_gamma(0.5 * self.df, shape) + math.log(2)
         return self.loc + self.scale * standard_normal(shape, self.loc) * F.exp(0.5 * (F.log(self.df) - log_chi2))
 
     def log_prob(self, value) -> Tensor:
-        y, half = (self.validate_value(value) - self.loc) / self.scale, 0.5 * self.df
+        y, half = (self._validate_value(value) - self.loc) / self.scale, 0.5 * self.df
         scale = F.log(self.scale) + 0.5 * F.log(self.df * math.pi) + F.lgamma(half) - F.lgamma(half + 0.5)
         return -0.5 * (self.df + 1) * F.log1p(y.square() / self.df) - scale
 
@@ -274,12 +274,12 @@ class FisherSnedecor(Univariate):
         return F.where(b > 4, 2 * b.square() * (a + b - 2) / (a * (b - 2).square() * (b - 4)), math.nan)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        shape = self.extended_shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         above, below = (log_standard_gamma(0.5 * df, shape) - F.log(df) for df in (self.df1, self.df2))
         return F.exp(above - below)
 
     def log_prob(self, value) -> Tensor:
-        value, a, b = self.validate_value(value), 0.5 * self.df1, 0.5 * self.df2
+        value, a, b = self._validate_value(value), 0.5 * self.df1, 0.5 * self.df2
         ratio = self.df1 / self.df2
         return a * F.log(ratio) + (a - 1) * F.log(value) - (a + b) * F.log1p(ratio * value) - log_beta(a, b)
 
@@ -288,26 +288,26 @@ class NegativeBinomial(BinaryDistribution):
     """The number of successes, each with probability p, before `total_count` failures."""
 
     support = constraints.nonnegative_integer
-    expanded_names = ("parameter", "total_count")
+    _expanded_names = ("_parameter", "total_count")
 
     def __init__(self, total_count, probs=None, logits=None, validate_args: bool | None = None):
         super().__init__(probs, logits, validate_args)
-        self.total_count, self.parameter = broadcast_parameters(total_count, self.parameter)
-        self._batch_shape = self.parameter.shape
+        self.total_count, self._parameter = broadcast_parameters(total_count, self._parameter)
+        self._batch_shape = self._parameter.shape
         valid = constraints.greater_than_eq(0.0)
-        self.require("total_count", self.total_count, valid.check(self.total_count), str(valid))
+        self._require("total_count", self.total_count, valid.check(self.total_count), str(valid))
 
     mean = property(lambda self: self.total_count * F.exp(self.logits))
     mode = property(lambda self: F.floor((self.total_count - 1) * F.exp(self.logits)).clamp(min=0.0))
     variance = property(lambda self: self.mean / F.sigmoid(-self.logits))
 
     def sample(self, sample_shape=()) -> Tensor:
-        shape = self.extended_shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         log_rate = log_standard_gamma(self.total_count.detach(), shape) + self.logits.detach()
         return sampling.poisson(F.exp(log_rate))
 
     def log_prob(self, value) -> Tensor:
-        value, n = self.validate_value(value), self.total_count
+        value, n = self._validate_value(value), self.total_count
         p = self.probs if self.by_probs else F.sigmoid(self.logits)
         ways = F.where(n + value == 0, 0.0, F.lgamma(n + value) - F.lgamma(1 + value) - F.lgamma(n))
         return xlog1py(n, -p) + F.xlogy(value, p) + ways

@@ -39,23 +39,23 @@ class Uniform(Distribution):
     def __init__(self, low, high, validate_args: bool | None = None):
         self.low, self.high = broadcast_parameters(low, high)
         super().__init__(self.low.shape, (), validate_args)
-        self.require("high", self.high, self.high > self.low, "greater than low")
+        self._require("high", self.high, self.high > self.low, "greater than low")
 
     mean = property(lambda self: (self.high + self.low) / 2)
     mode = property(lambda self: self.low * float("nan"))
     variance = property(lambda self: (self.high - self.low).square() / 12)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        drawn = unit_uniform(self.extended_shape(sample_shape), self.low)
+        drawn = unit_uniform(self._extended_shape(sample_shape), self.low)
         return self.low + drawn * (self.high - self.low)
 
     def log_prob(self, value) -> Tensor:
-        value = self.validate_value(value)
+        value = self._validate_value(value)
         inside = (value >= self.low) & (value < self.high)
         return F.log(inside.to(self.low.dtype)) - F.log(self.high - self.low)
 
     def cdf(self, value) -> Tensor:
-        return ((self.validate_value(value) - self.low) / (self.high - self.low)).clamp(0, 1)
+        return ((self._validate_value(value) - self.low) / (self.high - self.low)).clamp(0, 1)
 
     def icdf(self, value) -> Tensor:
         return ensure_tensor(value) * (self.high - self.low) + self.low
@@ -77,13 +77,13 @@ class Exponential(Univariate):
     variance = property(lambda self: self.rate.pow(-2))
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return -F.log(open_uniform(self.extended_shape(sample_shape), self.rate)) / self.rate
+        return -F.log(open_uniform(self._extended_shape(sample_shape), self.rate)) / self.rate
 
     def log_prob(self, value) -> Tensor:
-        return F.log(self.rate) - self.rate * self.validate_value(value)
+        return F.log(self.rate) - self.rate * self._validate_value(value)
 
     def cdf(self, value) -> Tensor:
-        return 1 - F.exp(-self.rate * self.validate_value(value))
+        return 1 - F.exp(-self.rate * self._validate_value(value))
 
     def icdf(self, value) -> Tensor:
         return -F.log1p(-ensure_tensor(value)) / self.rate
@@ -98,8 +98,8 @@ class Inverted(Univariate):
     has_rsample = True
 
     def rsample(self, sample_shape=()) -> Tensor:
-        parameter = getattr(self, self.parameter_names[0])
-        return self.icdf(open_uniform(self.extended_shape(sample_shape), parameter))
+        parameter = getattr(self, self._parameter_names[0])
+        return self.icdf(open_uniform(self._extended_shape(sample_shape), parameter))
 
 
 class LocationScale(Inverted):
@@ -108,9 +108,9 @@ class LocationScale(Inverted):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support: constraints.Constraint = constraints.real
 
-    def standardize(self, value) -> Tensor:
+    def _standardize(self, value) -> Tensor:
         """The distance of a value from `loc`, in units of `scale`."""
-        return (self.validate_value(value) - self.loc) / self.scale
+        return (self._validate_value(value) - self.loc) / self.scale
 
 
 class Laplace(LocationScale):
@@ -121,10 +121,10 @@ class Laplace(LocationScale):
     variance = property(lambda self: 2 * self.scale.square())
 
     def log_prob(self, value) -> Tensor:
-        return -F.log(2 * self.scale) - F.abs(self.standardize(value))
+        return -F.log(2 * self.scale) - F.abs(self._standardize(value))
 
     def cdf(self, value) -> Tensor:
-        z = self.standardize(value)
+        z = self._standardize(value)
         return 0.5 - 0.5 * F.sign(z) * F.expm1(-F.abs(z))
 
     def icdf(self, value) -> Tensor:
@@ -143,11 +143,11 @@ class Gumbel(LocationScale):
     variance = property(lambda self: self.scale.square() * (math.pi**2 / 6))
 
     def log_prob(self, value) -> Tensor:
-        z = self.standardize(value)
+        z = self._standardize(value)
         return -(z + F.exp(-z)) - F.log(self.scale)
 
     def cdf(self, value) -> Tensor:
-        return F.exp(-F.exp(-self.standardize(value)))
+        return F.exp(-F.exp(-self._standardize(value)))
 
     def icdf(self, value) -> Tensor:
         return self.loc - self.scale * F.log(-F.log(ensure_tensor(value)))
@@ -164,10 +164,10 @@ class Cauchy(LocationScale):
     variance = property(lambda self: F.where(self.scale > 0, math.inf, self.scale))
 
     def log_prob(self, value) -> Tensor:
-        return -math.log(math.pi) - F.log(self.scale) - F.log1p(self.standardize(value).square())
+        return -math.log(math.pi) - F.log(self.scale) - F.log1p(self._standardize(value).square())
 
     def cdf(self, value) -> Tensor:
-        return F.atan(self.standardize(value)) / math.pi + 0.5
+        return F.atan(self._standardize(value)) / math.pi + 0.5
 
     def icdf(self, value) -> Tensor:
         return self.loc + self.scale * F.tan(math.pi * (ensure_tensor(value) - 0.5))

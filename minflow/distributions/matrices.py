@@ -36,7 +36,7 @@ class Wishart(MatrixScaled):
         self.df = broadcast_parameters(df, tril[..., 0, 0])[0]
         self.scale_tril = tril.expand(*self.df.shape, n, n)
         super().__init__(self.df.shape, (n, n), validate_args)
-        self.require("df", self.df, self.df > n - 1, f"greater than {n - 1}, the size of the matrix minus 1")
+        self._require("df", self.df, self.df > n - 1, f"greater than {n - 1}, the size of the matrix minus 1")
 
     @property
     def mean(self) -> Tensor:
@@ -55,29 +55,29 @@ class Wishart(MatrixScaled):
 
     def rsample(self, sample_shape=()) -> Tensor:
         n = self.event_shape[0]
-        shape = self.extended_shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         degrees = self.df.unsqueeze(-1) - arange(n, dtype=self.df.dtype, device=self.df.device)
         roots = F.sqrt(Chi2(degrees, validate_args=False).rsample(shape[: len(shape) - len(self.batch_shape) - 2]))
         factor = F.matmul(self.scale_tril, F.tril(standard_normal(shape, self.df), -1) + F.diag_embed(roots))
         return F.matmul(factor, factor.mT)
 
-    def log_scale(self) -> Tensor:
+    def _log_scale(self) -> Tensor:
         """log of the determinant of scale_tril, times 2**(n/2)."""
         logs = F.log(F.diagonal(self.scale_tril, 0, -2, -1)).sum(-1)
         return logs + self.event_shape[0] * math.log(2) / 2
 
     def log_prob(self, value) -> Tensor:
-        value, n = self.validate_value(value), self.event_shape[0]
+        value, n = self._validate_value(value), self.event_shape[0]
         half = solve_triangular(self.scale_tril, F.cholesky(value), upper=False)  # its squares sum to the trace
         log_det = F.log(F.diagonal(F.cholesky(value), 0, -2, -1)).sum(-1)
-        log_normalizer = self.df * self.log_scale() + mvlgamma(self.df / 2, n)
+        log_normalizer = self.df * self._log_scale() + mvlgamma(self.df / 2, n)
         return (self.df - n - 1) * log_det - half.square().sum((-2, -1)) / 2 - log_normalizer
 
     def entropy(self) -> Tensor:
         n, df = self.event_shape[0], self.df
         halves = df.unsqueeze(-1) / 2 - arange(n, dtype=df.dtype, device=df.device) / 2
         expected = (df - n - 1) / 2 * F.digamma(halves).sum(-1)
-        return (n + 1) * self.log_scale() + mvlgamma(df / 2, n) - expected + df * n / 2
+        return (n + 1) * self._log_scale() + mvlgamma(df / 2, n) - expected + df * n / 2
 
 
 class LKJCholesky(Distribution):
@@ -98,7 +98,7 @@ class LKJCholesky(Distribution):
         super().__init__(self.concentration.shape, (dim, dim), validate_args)
 
     def sample(self, sample_shape=()) -> Tensor:
-        like, shape = self.concentration, self.extended_shape(sample_shape)
+        like, shape = self.concentration, self._extended_shape(sample_shape)
         rows = arange(1, self.dim, dtype=like.dtype, device=like.device)
         beta = Beta(rows / 2, like.unsqueeze(-1) + (self.dim - 1 - rows) / 2, validate_args=False)
         lengths = beta.sample(shape[: len(shape) - len(self.batch_shape) - 2])  # squared, below the diagonal
@@ -108,7 +108,7 @@ class LKJCholesky(Distribution):
         return factor + F.diag_embed(F.sqrt((1 - factor.square().sum(-1)).clamp(min=2.0**-126)))
 
     def log_prob(self, value) -> Tensor:
-        value, n = self.validate_value(value), self.dim
+        value, n = self._validate_value(value), self.dim
         logs = F.log(F.diagonal(value, 0, -2, -1))[..., 1:]
         rows = arange(2, n + 1, dtype=logs.dtype, device=logs.device)
         powers = 2 * (self.concentration - 1).unsqueeze(-1) + n - rows

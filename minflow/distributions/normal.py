@@ -38,14 +38,14 @@ class Normal(Univariate):
     variance = property(lambda self: self.scale.square())
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return self.loc + standard_normal(self.extended_shape(sample_shape), self.loc) * self.scale
+        return self.loc + standard_normal(self._extended_shape(sample_shape), self.loc) * self.scale
 
     def log_prob(self, value) -> Tensor:
-        value = self.validate_value(value)
+        value = self._validate_value(value)
         return -((value - self.loc).square() / (2 * self.variance)) - F.log(self.scale) - LOG_ROOT
 
     def cdf(self, value) -> Tensor:
-        return 0.5 * (1 + F.erf((self.validate_value(value) - self.loc) / (self.scale * math.sqrt(2))))
+        return 0.5 * (1 + F.erf((self._validate_value(value) - self.loc) / (self.scale * math.sqrt(2))))
 
     def icdf(self, value) -> Tensor:
         return self.loc + self.scale * F.erfinv(2 * ensure_tensor(value) - 1) * math.sqrt(2)
@@ -71,14 +71,14 @@ class LogNormal(Univariate):
         return F.expm1(square) * F.exp(2 * self.loc + square)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return F.exp(self.loc + standard_normal(self.extended_shape(sample_shape), self.loc) * self.scale)
+        return F.exp(self.loc + standard_normal(self._extended_shape(sample_shape), self.loc) * self.scale)
 
     def log_prob(self, value) -> Tensor:
-        value = self.validate_value(value)
+        value = self._validate_value(value)
         return self.base_dist.log_prob(F.log(value)) - F.log(value)
 
     def cdf(self, value) -> Tensor:
-        return self.base_dist.cdf(F.log(self.validate_value(value)))
+        return self.base_dist.cdf(F.log(self._validate_value(value)))
 
     def entropy(self) -> Tensor:
         return 0.5 + LOG_ROOT + F.log(self.scale) + self.loc
@@ -96,14 +96,14 @@ class HalfNormal(Univariate):
     variance = property(lambda self: self.scale.square() * (1 - 2 / math.pi))
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return F.abs(standard_normal(self.extended_shape(sample_shape), self.scale)) * self.scale
+        return F.abs(standard_normal(self._extended_shape(sample_shape), self.scale)) * self.scale
 
     def log_prob(self, value) -> Tensor:
-        value = self.validate_value(value)
+        value = self._validate_value(value)
         return Normal(0.0, self.scale, False).log_prob(value) + math.log(2)
 
     def cdf(self, value) -> Tensor:
-        return F.erf(self.validate_value(value) / (self.scale * math.sqrt(2)))
+        return F.erf(self._validate_value(value) / (self.scale * math.sqrt(2)))
 
     def icdf(self, value) -> Tensor:
         return self.scale * F.erfinv(ensure_tensor(value)) * math.sqrt(2)
@@ -178,20 +178,20 @@ class MultivariateNormal(MatrixScaled):
     variance = property(lambda self: self.scale_tril.square().sum(-1))
 
     def rsample(self, sample_shape=()) -> Tensor:
-        drawn = standard_normal(self.extended_shape(sample_shape), self.loc)
+        drawn = standard_normal(self._extended_shape(sample_shape), self.loc)
         return self.loc + F.matmul(self.scale_tril, drawn.unsqueeze(-1)).squeeze(-1)
 
-    def half_log_det(self) -> Tensor:
+    def _half_log_det(self) -> Tensor:
         """Half the log-determinant of the covariance matrix."""
         return F.log(F.diagonal(self.scale_tril, 0, -2, -1)).sum(-1)
 
     def log_prob(self, value) -> Tensor:
-        offset = (self.validate_value(value) - self.loc).unsqueeze(-1)
+        offset = (self._validate_value(value) - self.loc).unsqueeze(-1)
         distance = solve_triangular(self.scale_tril, offset, upper=False).square().sum((-2, -1))
-        return -0.5 * distance - self.event_shape[0] * LOG_ROOT - self.half_log_det()
+        return -0.5 * distance - self.event_shape[0] * LOG_ROOT - self._half_log_det()
 
     def entropy(self) -> Tensor:
-        return self.event_shape[0] * (0.5 + LOG_ROOT) + self.half_log_det()
+        return self.event_shape[0] * (0.5 + LOG_ROOT) + self._half_log_det()
 
 
 class LowRankMultivariateNormal(Distribution):
@@ -243,22 +243,22 @@ class LowRankMultivariateNormal(Distribution):
         return F.diag_embed(F.reciprocal(self.cov_diag)) - F.matmul(half.mT, half)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        shape = self.extended_shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         along = standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc)
         spread = F.matmul(self.cov_factor, along.unsqueeze(-1)).squeeze(-1)
         return self.loc + spread + F.sqrt(self.cov_diag) * standard_normal(shape, self.loc)
 
-    def half_log_det(self) -> Tensor:
+    def _half_log_det(self) -> Tensor:
         """Half the log-determinant of the covariance matrix."""
         tril = F.log(F.diagonal(self.capacitance_tril, 0, -2, -1)).sum(-1)
         return tril + 0.5 * F.log(self.cov_diag).sum(-1)
 
     def log_prob(self, value) -> Tensor:
-        offset = self.validate_value(value) - self.loc
+        offset = self._validate_value(value) - self.loc
         along = F.matmul(self.scaled, offset.unsqueeze(-1))
         inside = solve_triangular(self.capacitance_tril, along, upper=False).square().sum((-2, -1))
         distance = (offset.square() / self.cov_diag).sum(-1) - inside
-        return -0.5 * distance - self.event_shape[0] * LOG_ROOT - self.half_log_det()
+        return -0.5 * distance - self.event_shape[0] * LOG_ROOT - self._half_log_det()
 
     def entropy(self) -> Tensor:
-        return self.event_shape[0] * (0.5 + LOG_ROOT) + self.half_log_det()
+        return self.event_shape[0] * (0.5 + LOG_ROOT) + self._half_log_det()

@@ -53,20 +53,20 @@ class TransformedDistribution(Distribution):
         more = len(self.event_shape) - last.event_dim if last is not None else 0
         return constraints.independent(last, more) if more > 0 else last
 
-    def transformed(self, x: Tensor) -> Tensor:
+    def _transformed(self, x: Tensor) -> Tensor:
         """Apply all transforms."""
         for each in self.transforms:
             x = each(x)
         return x
 
     def sample(self, sample_shape=()) -> Tensor:
-        return self.transformed(self.base_dist.sample(sample_shape)).detach()
+        return self._transformed(self.base_dist.sample(sample_shape)).detach()
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return self.transformed(self.base_dist.rsample(sample_shape))
+        return self._transformed(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value) -> Tensor:
-        y, event = self.validate_value(value), len(self.event_shape)
+        y, event = self._validate_value(value), len(self.event_shape)
         total: Tensor | float = 0.0
         for each in reversed(self.transforms):
             x = each._inv_call(y)
@@ -75,7 +75,7 @@ class TransformedDistribution(Distribution):
             y = x
         return total + sum_last(self.base_dist.log_prob(y), event - len(self.base_dist.event_shape))
 
-    def monotone(self, value: Tensor) -> Tensor:
+    def _monotone(self, value: Tensor) -> Tensor:
         """The probability of values up to `value`, of a decreasing transform: of at least `value`."""
         sign = (
             math.prod(each.sign for each in self.transforms)
@@ -87,15 +87,15 @@ class TransformedDistribution(Distribution):
     def cdf(self, value) -> Tensor:
         for each in reversed(self.transforms):
             value = each._inv_call(value)
-        return self.monotone(self.base_dist.cdf(value))
+        return self._monotone(self.base_dist.cdf(value))
 
     def icdf(self, value) -> Tensor:
-        return self.transformed(self.base_dist.icdf(self.monotone(ensure_tensor(value))))
+        return self._transformed(self.base_dist.icdf(self._monotone(ensure_tensor(value))))
 
     def expand(self, batch_shape, _instance=None):
         inner = ComposeTransform(self.transforms).inverse_shape((*batch_shape, *self.event_shape))
         kept = len(inner) - len(self.base_dist.event_shape)
-        return TransformedDistribution(self.base_dist.expand(inner[:kept]), self.transforms, self.validate)
+        return TransformedDistribution(self.base_dist.expand(inner[:kept]), self.transforms, self._validate_args)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_dist}, {self.transforms})"
@@ -123,11 +123,11 @@ class LogitRelaxedBernoulli(BinaryDistribution):
         super().__init__(probs, logits, validate_args)
 
     def rsample(self, sample_shape=()) -> Tensor:
-        u = open_uniform(self.extended_shape(sample_shape), self.parameter)
+        u = open_uniform(self._extended_shape(sample_shape), self._parameter)
         return (F.log(u) - F.log1p(-u) + self.logits) / self.temperature
 
     def log_prob(self, value) -> Tensor:
-        value = self.validate_value(value)
+        value = self._validate_value(value)
         offset = self.logits - value * self.temperature
         return F.log(ensure_tensor(self.temperature)) + offset - 2 * F.log1p(F.exp(offset))
 
@@ -152,7 +152,7 @@ class ExpRelaxedCategorical(Categorical):
         self.temperature, self._event_shape = temperature, type(self.batch_shape)((self._num_events,))
 
     def rsample(self, sample_shape=()) -> Tensor:
-        u = open_uniform(self.extended_shape(sample_shape), self.parameter)
+        u = open_uniform(self._extended_shape(sample_shape), self._parameter)
         return F.log_softmax((self.logits - F.log(-F.log(u))) / self.temperature, -1)
 
     def sample(self, sample_shape=()) -> Tensor:
@@ -160,7 +160,7 @@ class ExpRelaxedCategorical(Categorical):
 
     def log_prob(self, value) -> Tensor:
         n, temperature = self._num_events, ensure_tensor(self.temperature)
-        score = self.logits - self.validate_value(value) * temperature
+        score = self.logits - self._validate_value(value) * temperature
         scale = F.log(temperature) * (n - 1) + math.lgamma(n)
         return (score - F.logsumexp(score, -1, keepdim=True)).sum(-1) + scale
 
@@ -203,38 +203,38 @@ class MixtureSameFamily(Distribution):
         """The support of the components."""
         return self.component_distribution.support
 
-    def validate_value(self, value) -> Tensor:
+    def _validate_value(self, value) -> Tensor:
         return ensure_tensor(value)  # the components check it
 
-    def weights(self, event: bool = True) -> Tensor:
+    def _weights(self, event: bool = True) -> Tensor:
         """The probabilities, with an axis for each event axis."""
         p = self.mixture_distribution.probs
         return p.reshape(*p.shape, *[1] * len(self.event_shape)) if event else p
 
     @property
-    def axis(self) -> int:
+    def _axis(self) -> int:
         """The axis of the components in a value of theirs."""
         return -1 - len(self.event_shape)
 
     @property
     def mean(self) -> Tensor:
-        return (self.weights() * self.component_distribution.mean).sum(self.axis)
+        return (self._weights() * self.component_distribution.mean).sum(self._axis)
 
     @property
     def variance(self) -> Tensor:
-        part, weights = self.component_distribution, self.weights()
-        between = (part.mean - self.mean.unsqueeze(self.axis)).square()
-        return (weights * (part.variance + between)).sum(self.axis)
+        part, weights = self.component_distribution, self._weights()
+        between = (part.mean - self.mean.unsqueeze(self._axis)).square()
+        return (weights * (part.variance + between)).sum(self._axis)
 
-    def beside(self, value) -> Tensor:
+    def _beside(self, value) -> Tensor:
         """The value with an axis for the components."""
-        return ensure_tensor(value).unsqueeze(self.axis)
+        return ensure_tensor(value).unsqueeze(self._axis)
 
     def cdf(self, value) -> Tensor:
-        return (self.component_distribution.cdf(self.beside(value)) * self.weights(False)).sum(-1)
+        return (self.component_distribution.cdf(self._beside(value)) * self._weights(False)).sum(-1)
 
     def log_prob(self, value) -> Tensor:
-        each = self.component_distribution.log_prob(self.beside(value))
+        each = self.component_distribution.log_prob(self._beside(value))
         return F.logsumexp(each + F.log_softmax(self.mixture_distribution.logits, -1), -1)
 
     def sample(self, sample_shape=()) -> Tensor:
@@ -242,13 +242,13 @@ class MixtureSameFamily(Distribution):
         chosen = chosen.reshape(*chosen.shape, *[1] * (1 + len(self.event_shape)))
         drawn = self.component_distribution.sample(sample_shape)
         shape = list(drawn.shape)
-        shape[self.axis] = 1
-        return F.gather(drawn, self.axis, chosen.expand(*shape)).squeeze(self.axis)
+        shape[self._axis] = 1
+        return F.gather(drawn, self._axis, chosen.expand(*shape)).squeeze(self._axis)
 
     def expand(self, batch_shape, _instance=None):
         n = self.mixture_distribution._num_events
         parts = self.component_distribution.expand((*batch_shape, n))
-        return MixtureSameFamily(self.mixture_distribution.expand(batch_shape), parts, self.validate)
+        return MixtureSameFamily(self.mixture_distribution.expand(batch_shape), parts, self._validate_args)
 
     def __repr__(self) -> str:
         return f"MixtureSameFamily({self.mixture_distribution}, {self.component_distribution})"

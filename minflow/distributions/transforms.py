@@ -46,7 +46,7 @@ class Transform:
 
     def __init__(self, cache_size: int = 0):
         self._cache_size = cache_size
-        self.cached: tuple = (None, None)
+        self._cached: tuple = (None, None)
 
     @property
     def event_dim(self) -> int:
@@ -64,19 +64,19 @@ class Transform:
         return self
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self._cache_size and self.cached[0] is x:
-            return self.cached[1]
+        if self._cache_size and self._cached[0] is x:
+            return self._cached[1]
         y = self._call(x)
         if self._cache_size:
-            self.cached = x, y
+            self._cached = x, y
         return y
 
     def _inv_call(self, y: Tensor) -> Tensor:
-        if self._cache_size and self.cached[1] is y:
-            return self.cached[0]
+        if self._cache_size and self._cached[1] is y:
+            return self._cached[0]
         x = self._inverse(y)
         if self._cache_size:
-            self.cached = x, y
+            self._cached = x, y
         return x
 
     def _call(self, x: Tensor) -> Tensor:
@@ -100,16 +100,16 @@ class Transform:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Transform) or type(self) is not type(other):
             return False
-        mine, theirs = self.parameters, other.parameters
+        mine, theirs = self._parameters, other._parameters
         return mine.keys() == theirs.keys() and all(is_equal(x, theirs[name]) for name, x in mine.items())
 
     def __hash__(self) -> int:
         return hash(type(self))
 
     @property
-    def parameters(self) -> dict:
+    def _parameters(self) -> dict:
         """The attributes that two equal transforms have in common."""
-        derived = ("_cache_size", "cached", "__name__", "domain", "codomain")
+        derived = ("_cache_size", "_cached", "__name__", "domain", "codomain")
         return {name: x for name, x in vars(self).items() if name not in derived}
 
     def __repr__(self) -> str:
@@ -159,13 +159,13 @@ class ComposeTransform(Transform):
 
     @property
     def domain(self) -> Constraint:  # type: ignore[override]
-        return self.widened(self.parts[0].domain if self.parts else constraints.real)
+        return self._widened(self.parts[0].domain if self.parts else constraints.real)
 
     @property
     def codomain(self) -> Constraint:  # type: ignore[override]
-        return self.widened(self.parts[-1].codomain if self.parts else constraints.real)
+        return self._widened(self.parts[-1].codomain if self.parts else constraints.real)
 
-    def widened(self, constraint: Constraint) -> Constraint:
+    def _widened(self, constraint: Constraint) -> Constraint:
         """The constraint with the largest event_dim of all parts."""
         wider = max((part.event_dim for part in self.parts), default=0) - constraint.event_dim
         return independent(constraint, wider) if wider > 0 else constraint
@@ -414,13 +414,13 @@ class StickBreakingTransform(Transform):
     domain, codomain = constraints.real_vector, constraints.simplex
 
     @staticmethod
-    def offset(x: Tensor) -> Tensor:
+    def _offset(x: Tensor) -> Tensor:
         """log of the number of weights that follow each: x = 0 gives equal weights."""
         n = x.shape[-1]
         return F.log(x.new_tensor([float(n - i) for i in range(n)]))
 
     def _call(self, x: Tensor) -> Tensor:
-        share = SigmoidTransform()(x - self.offset(x))
+        share = SigmoidTransform()(x - self._offset(x))
         left = F.cumprod(1 - share, -1)
         one = F.mul(left[..., :1], 0.0) + 1
         return F.cat([share, one], -1) * F.cat([one, left], -1)
@@ -428,10 +428,10 @@ class StickBreakingTransform(Transform):
     def _inverse(self, y: Tensor) -> Tensor:
         weights = y[..., :-1]
         left = (1 - F.cumsum(weights, -1)).clamp(min=finfo(y.dtype).tiny)
-        return F.log(weights) - F.log(left) + self.offset(weights)
+        return F.log(weights) - F.log(left) + self._offset(weights)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        x = x - self.offset(x)
+        x = x - self._offset(x)
         return (-x - softplus(-x) + F.log(y[..., :-1])).sum(-1)
 
     def forward_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
@@ -479,19 +479,19 @@ class CatTransform(Transform):
         self.domain = constraints.cat([each.domain for each in tseq], dim, self.lengths)
         self.codomain = constraints.cat([each.codomain for each in tseq], dim, self.lengths)
 
-    def on_slices(self, apply: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    def _on_slices(self, apply: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
         """Apply a function of a transform and of one slice of each tensor, and join the results."""
         parts = zip(self.transforms, *(F.split(x, self.lengths, self.dim) for x in tensors))
         return F.cat([apply(*each) for each in parts], self.dim)
 
     def _call(self, x: Tensor) -> Tensor:
-        return self.on_slices(lambda each, part: each(part), x)
+        return self._on_slices(lambda each, part: each(part), x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return self.on_slices(lambda each, part: each._inv_call(part), y)
+        return self._on_slices(lambda each, part: each._inv_call(part), y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.on_slices(lambda each, a, b: each.log_abs_det_jacobian(a, b), x, y)
+        return self._on_slices(lambda each, a, b: each.log_abs_det_jacobian(a, b), x, y)
 
 
 class StackTransform(CatTransform):
@@ -502,7 +502,7 @@ class StackTransform(CatTransform):
         self.domain = constraints.stack([each.domain for each in tseq], dim)
         self.codomain = constraints.stack([each.codomain for each in tseq], dim)
 
-    def on_slices(self, apply: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    def _on_slices(self, apply: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
         """As CatTransform, for the positions of the axis."""
         parts = zip(self.transforms, *(F.unbind(x, self.dim) for x in tensors))
         return F.stack([apply(*each) for each in parts], self.dim)

@@ -27,11 +27,11 @@ class HalfCauchy(Inverted):
     mode = property(lambda self: F.mul(self.scale, 0.0))
 
     def log_prob(self, value) -> Tensor:
-        z = self.validate_value(value) / self.scale
+        z = self._validate_value(value) / self.scale
         return math.log(2 / math.pi) - F.log(self.scale) - F.log1p(z.square())
 
     def cdf(self, value) -> Tensor:
-        return F.atan(self.validate_value(value) / self.scale) * (2 / math.pi)
+        return F.atan(self._validate_value(value) / self.scale) * (2 / math.pi)
 
     def icdf(self, value) -> Tensor:
         return self.scale * F.tan(ensure_tensor(value) * (math.pi / 2))
@@ -59,11 +59,11 @@ class Pareto(Inverted):
         return F.where(a > 2, self.scale.square() * a / ((a - 1).square() * (a - 2)), math.inf)
 
     def log_prob(self, value) -> Tensor:
-        a, value = self.alpha, self.validate_value(value)
+        a, value = self.alpha, self._validate_value(value)
         return F.log(a) + a * F.log(self.scale) - (a + 1) * F.log(value)
 
     def cdf(self, value) -> Tensor:
-        return 1 - (self.scale / self.validate_value(value)).pow(self.alpha)
+        return 1 - (self.scale / self._validate_value(value)).pow(self.alpha)
 
     def icdf(self, value) -> Tensor:
         return self.scale * F.exp(-F.log1p(-ensure_tensor(value)) / self.alpha)
@@ -96,7 +96,7 @@ class GeneralizedPareto(Inverted):
 
     mode = property(lambda self: self.loc)
 
-    def log_survival(self, value: Tensor) -> Tensor:
+    def _log_survival(self, value: Tensor) -> Tensor:
         """log(1 - cdf), for any concentration."""
         z, c = (value - self.loc) / self.scale, self.concentration
         flat = F.abs(c) < 1e-8
@@ -104,10 +104,10 @@ class GeneralizedPareto(Inverted):
         return F.where(flat, -z, -F.log1p(c * z) / c)
 
     def log_prob(self, value) -> Tensor:
-        return (1 + self.concentration) * self.log_survival(self.validate_value(value)) - F.log(self.scale)
+        return (1 + self.concentration) * self._log_survival(self._validate_value(value)) - F.log(self.scale)
 
     def cdf(self, value) -> Tensor:
-        return -F.expm1(self.log_survival(self.validate_value(value)))
+        return -F.expm1(self._log_survival(self._validate_value(value)))
 
     def icdf(self, value) -> Tensor:
         left, c = -F.log1p(-ensure_tensor(value)), self.concentration
@@ -125,25 +125,25 @@ class Weibull(Inverted):
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
 
-    def moment(self, n: int) -> Tensor:
+    def _moment(self, n: int) -> Tensor:
         """The mean of the n-th power of value / scale."""
         return F.exp(F.lgamma(1 + n / self.concentration))
 
-    mean = property(lambda self: self.scale * self.moment(1))
+    mean = property(lambda self: self.scale * self._moment(1))
 
     @property
     def mode(self) -> Tensor:
         k = self.concentration
         return F.where(k > 1, self.scale * ((k - 1) / k).clamp(min=0.0).pow(1 / k), 0.0)
 
-    variance = property(lambda self: self.scale.square() * (self.moment(2) - self.moment(1).square()))
+    variance = property(lambda self: self.scale.square() * (self._moment(2) - self._moment(1).square()))
 
     def log_prob(self, value) -> Tensor:
-        z, k = self.validate_value(value) / self.scale, self.concentration
+        z, k = self._validate_value(value) / self.scale, self.concentration
         return F.log(k / self.scale) + (k - 1) * F.log(z) - z.pow(k)
 
     def cdf(self, value) -> Tensor:
-        return -F.expm1(-(self.validate_value(value) / self.scale).pow(self.concentration))
+        return -F.expm1(-(self._validate_value(value) / self.scale).pow(self.concentration))
 
     def icdf(self, value) -> Tensor:
         return self.scale * (-F.log1p(-ensure_tensor(value))).pow(1 / self.concentration)
@@ -159,12 +159,12 @@ class Kumaraswamy(Inverted):
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
 
-    def moment(self, n: int) -> Tensor:
+    def _moment(self, n: int) -> Tensor:
         """The mean of the n-th power."""
         b = self.concentration0
         return b * F.exp(log_beta(1 + n / self.concentration1, b))
 
-    mean = property(lambda self: self.moment(1))
+    mean = property(lambda self: self._moment(1))
 
     @property
     def mode(self) -> Tensor:
@@ -172,14 +172,14 @@ class Kumaraswamy(Inverted):
         found = ((a - 1) / (a * b - 1)).pow(1 / a)
         return F.where((a < 1) | (b < 1), math.nan, found)
 
-    variance = property(lambda self: self.moment(2) - self.mean.square())
+    variance = property(lambda self: self._moment(2) - self.mean.square())
 
     def log_prob(self, value) -> Tensor:
-        value, a, b = self.validate_value(value), self.concentration1, self.concentration0
+        value, a, b = self._validate_value(value), self.concentration1, self.concentration0
         return F.log(a * b) + (a - 1) * F.log(value) + (b - 1) * F.log1p(-value.pow(a))
 
     def cdf(self, value) -> Tensor:
-        return 1 - (1 - self.validate_value(value).pow(self.concentration1)).pow(self.concentration0)
+        return 1 - (1 - self._validate_value(value).pow(self.concentration1)).pow(self.concentration0)
 
     def icdf(self, value) -> Tensor:
         left = F.log1p(-ensure_tensor(value)) / self.concentration0
@@ -204,53 +204,53 @@ class ContinuousBernoulli(BinaryDistribution):
         super().__init__(probs, logits, validate_args)
         self.lims = lims
 
-    def parts(self) -> tuple[Tensor, Tensor, Tensor]:
+    def _parts(self) -> tuple[Tensor, Tensor, Tensor]:
         """(True where the closed form holds, p with 0.5 replaced there, p - 0.5)."""
         p = self.probs.clamp(1e-6, 1 - 1e-6)
         closed = (p <= self.lims[0]) | (p > self.lims[1])
         return closed, F.where(closed, p, self.lims[0]), p - 0.5
 
-    def log_normalizer(self) -> Tensor:
+    def _log_normalizer(self) -> Tensor:
         """log of the factor that normalizes the density."""
-        closed, p, x = self.parts()
+        closed, p, x = self._parts()
         exact = F.log(F.abs(F.log1p(-p) - F.log(p))) - F.log(F.abs(1 - 2 * p))
         return F.where(closed, exact, math.log(2) + (4 / 3 + 104 / 45 * x.square()) * x.square())
 
     @property
     def mean(self) -> Tensor:
-        closed, p, x = self.parts()
+        closed, p, x = self._parts()
         exact = p / (2 * p - 1) + 1 / (F.log1p(-p) - F.log(p))
         return F.where(closed, exact, 0.5 + (1 / 3 + 16 / 45 * x.square()) * x)
 
     @property
     def variance(self) -> Tensor:
-        closed, p, x = self.parts()
+        closed, p, x = self._parts()
         exact = p * (p - 1) / (1 - 2 * p).square() + 1 / (F.log1p(-p) - F.log(p)).square()
         return F.where(closed, exact, 1 / 12 - (1 / 15 - 128 / 945 * x.square()) * x.square())
 
     def rsample(self, sample_shape=()) -> Tensor:
-        return self.icdf(open_uniform(self.extended_shape(sample_shape), self.parameter))
+        return self.icdf(open_uniform(self._extended_shape(sample_shape), self._parameter))
 
     def log_prob(self, value) -> Tensor:
-        value, p = self.validate_value(value), self.probs.clamp(1e-6, 1 - 1e-6)
-        return value * F.log(p) + (1 - value) * F.log1p(-p) + self.log_normalizer()
+        value, p = self._validate_value(value), self.probs.clamp(1e-6, 1 - 1e-6)
+        return value * F.log(p) + (1 - value) * F.log1p(-p) + self._log_normalizer()
 
     def cdf(self, value) -> Tensor:
         value = ensure_tensor(value)
-        closed, p, _ = self.parts()
+        closed, p, _ = self._parts()
         exact = (p.pow(value) * (1 - p).pow(1 - value) + p - 1) / (2 * p - 1)
         inside = F.where(closed, exact, value)
         return F.where(value <= 0, 0.0, F.where(value >= 1, 1.0, inside))
 
     def icdf(self, value) -> Tensor:
         value = ensure_tensor(value)
-        closed, p, _ = self.parts()
+        closed, p, _ = self._parts()
         exact = (F.log1p(-p + value * (2 * p - 1)) - F.log1p(-p)) / (F.log(p) - F.log1p(-p))
         return F.where(closed, exact, value)
 
     def entropy(self) -> Tensor:
         p = self.probs.clamp(1e-6, 1 - 1e-6)
-        return self.mean * (F.log1p(-p) - F.log(p)) - self.log_normalizer() - F.log1p(-p)
+        return self.mean * (F.log1p(-p) - F.log(p)) - self._log_normalizer() - F.log1p(-p)
 
 
 class VonMises(Univariate):
@@ -258,7 +258,7 @@ class VonMises(Univariate):
 
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
-    CANDIDATES = 32  # each is accepted with a probability of at least 0.66 (Best & Fisher 1979)
+    _CANDIDATES = 32  # each is accepted with a probability of at least 0.66 (Best & Fisher 1979)
 
     mean = property(lambda self: self.loc)
     mode = mean
@@ -270,12 +270,12 @@ class VonMises(Univariate):
         return 1 - i1e(k) / i0e(k)
 
     def sample(self, sample_shape=()) -> Tensor:
-        shape = self.extended_shape(sample_shape)
+        shape = self._extended_shape(sample_shape)
         k = self.concentration.detach().to(float64)
         tau = 1 + F.sqrt(1 + 4 * k.square())
         rho = (tau - F.sqrt(2 * tau)) / (2 * k)
         r = F.where(k < 1e-5, 1 / k + k, (1 + rho.square()) / (2 * rho))
-        u = open_uniform((3, self.CANDIDATES, *shape), k)
+        u = open_uniform((3, self._CANDIDATES, *shape), k)
         z = F.cos(math.pi * u[0])
         f = (1 + r * z) / (r + z)
         c = k * (r - f)
@@ -288,4 +288,4 @@ class VonMises(Univariate):
     def log_prob(self, value) -> Tensor:
         k = self.concentration
         scale = F.log(i0e(k)) + k  # i0 overflows, i0e does not
-        return k * F.cos(self.validate_value(value) - self.loc) - math.log(2 * math.pi) - scale
+        return k * F.cos(self._validate_value(value) - self.loc) - math.log(2 * math.pi) - scale

@@ -146,18 +146,18 @@ class StackDataset(Dataset):
             what = "StackDataset takes at least one dataset, either all by position or all by keyword"
             fail(LoaderError, what, "StackDataset(images, labels) or StackDataset(image=images, label=labels)")
         self.datasets = args or kwargs
-        lengths = {len(each) for each in self.parts()}
+        lengths = {len(each) for each in self._parts()}
         if len(lengths) > 1:
             counts = ", ".join(map(str, sorted(lengths)))
             what = f"StackDataset: the datasets have {counts} samples, not one number"
             fail(LoaderError, what, "datasets of the same length")
 
-    def parts(self) -> list:
+    def _parts(self) -> list:
         """The datasets, in order."""
         return list(self.datasets.values() if isinstance(self.datasets, dict) else self.datasets)
 
     def __len__(self) -> int:
-        return len(self.parts()[0])
+        return len(self._parts()[0])
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(self.datasets, dict):

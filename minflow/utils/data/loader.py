@@ -142,10 +142,10 @@ class DataLoader:
             if self.iterable
             else iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
         )
-        found = self.iterate_prefetched(maker, batches) if self.num_workers else self.iterate_inline(maker, batches)
+        found = self._iterate_prefetched(maker, batches) if self.num_workers else self._iterate_inline(maker, batches)
         return map(pinned, found) if self.pin_memory and is_available("cuda") else found
 
-    def iterate_inline(self, maker: BatchMaker, batches: Iterator) -> Iterator[Any]:
+    def _iterate_inline(self, maker: BatchMaker, batches: Iterator) -> Iterator[Any]:
         """The batches, made when they are requested."""
         started = perf_counter()
         for number, indices in enumerate(batches):
@@ -156,9 +156,9 @@ class DataLoader:
             if batch is END:
                 break
             yield batch
-        self.emit_passed(started)
+        self._emit_passed(started)
 
-    def iterate_prefetched(self, maker: BatchMaker, batches: Iterator) -> Iterator[Any]:
+    def _iterate_prefetched(self, maker: BatchMaker, batches: Iterator) -> Iterator[Any]:
         """The batches, made by workers before they are requested."""
         count = 1 if self.iterable else self.num_workers
         finished, started = False, perf_counter()
@@ -197,7 +197,7 @@ class DataLoader:
             if sampler_error is not None:
                 raise sampler_error
             finished = not pending
-            self.emit_passed(started)
+            self._emit_passed(started)
         except KeyboardInterrupt:
             if pool is not None:
                 pool.join_timeout = 0.0
@@ -206,7 +206,7 @@ class DataLoader:
             if pool is not None:
                 pool.close(finished)
 
-    def emit_passed(self, started: float) -> None:
+    def _emit_passed(self, started: float) -> None:
         """Notify listeners that all batches were yielded."""
         if events.LoaderPassed in events.LISTENERS:
             events.emit(events.LoaderPassed(self, started))

@@ -208,9 +208,9 @@ class BatchSampler(Sampler):
         self.sampler, self.batch_size, self.drop_last = sampler, int(batch_size), drop_last
 
     def __iter__(self) -> Iterator[list]:
-        return self.batches(iter(self.sampler))  # the inner sampler draws now, not at the first batch
+        return self._batches(iter(self.sampler))  # the inner sampler draws now, not at the first batch
 
-    def batches(self, numbers: Iterator) -> Iterator[list]:
+    def _batches(self, numbers: Iterator) -> Iterator[list]:
         """The indices, in lists of `batch_size`."""
         batch = []
         for number in numbers:

@@ -19,7 +19,7 @@ OTHERS = {  # of OneFlow, promised by our documentation, or attributes of PyTorc
     "nn.modules.conv._ConvNd": {"transposed"},
     "optim.Optimizer": {"clip_grad"},
     "optim.lr_scheduler.LRScheduler": {"last_step"},
-    "optim.lr_scheduler.CyclicLR": {"cycle_momentum", "use_beta1"},
+    "optim.lr_scheduler.CyclicLR": {"cycle_momentum", "step_ratio", "total_size", "use_beta1"},
     "optim.lr_scheduler.OneCycleLR": {"cycle_momentum", "use_beta1"},
     "distributions.LogNormal": {"base_dist"},
     "distributions.Transform": {"domain", "codomain"},

@@ -391,7 +391,7 @@ class Eager(Mode):
                 continue
             position = next((i for i, out in enumerate(outs) if out is t), None)
             entry = *save(t), position if position is not None else t._value if t._needs else t.spec
-            kept.append((*entry, t.coo if t.is_sparse else None, type(t)))
+            kept.append((*entry, t._coo if t.is_sparse else None, type(t)))
         ctx.saved = tuple(kept)
         return results
 

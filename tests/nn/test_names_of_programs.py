@@ -103,3 +103,11 @@ def test_loaders():
     names = ["iterate_inline", "iterate_prefetched", "emit_passed"]
     loader = own_class(DataLoader, names)(data, 4)
     assert [a.tolist() for a, _ in loader] == [*batches] == [[0, 1, 2, 3], [4, 5]] and len(data) == 6
+
+
+@pytest.mark.filterwarnings("ignore:sparse tensors are stored dense")
+def test_sparse_tensors():
+    x = flow.eye(2).to_sparse()
+    x.coo = "mine"
+    assert x._nnz() == 2
+    assert flow.equal(x.coalesce().to_dense(), flow.eye(2)) and x.coo == "mine"

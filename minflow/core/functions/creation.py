@@ -653,7 +653,7 @@ class SparseTensor(SparseMethods, Tensor):  # type: ignore[misc]  # __repr__ of 
         """Use the storage and the specified elements of another tensor from now on."""
         DENSE_DATA.__set__(self, other)
         if other.is_sparse:
-            as_sparse(self, other.coo.indices, other.coo.values)
+            as_sparse(self, other._coo.indices, other._coo.values)
         else:
             self.__class__ = Tensor  # type: ignore[assignment]  # on purpose
 

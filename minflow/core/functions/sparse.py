@@ -75,16 +75,16 @@ class ValuesVersion(VersionCounter):
                 what = "values of a sparse tensor are written that were read before another write to it"
                 fail(StateError, what, "x.values() again after the other write", values=values, x=x)
             with using(MODE.get().replace(grad=False)):
-                write_into(x, scattered(x.coo.indices, values, x.spec.shape))
+                write_into(x, scattered(x._coo.indices, values, x.spec.shape))
             self.seen = x._version_counter, writes_of(x)
-            x.coo = x.coo._replace(values=None if x.coo.values is None else s.clone(values), writes=self.seen[1])
+            x._coo = x._coo._replace(values=None if x._coo.values is None else s.clone(values), writes=self.seen[1])
 
 
 def as_sparse(x: Tensor, indices: Tensor, values: Tensor | None) -> Tensor:
     """Make a new dense tensor sparse, in place, with these specified elements; see `Coordinates`."""
     version_counter_of(x)
     x.__class__ = SPARSE_TYPES[0]
-    x.coo = Coordinates(indices, values, writes_of(x))
+    x._coo = Coordinates(indices, values, writes_of(x))
     return x
 
 
@@ -95,13 +95,13 @@ def coordinates_of(name: str, x: Tensor) -> Coordinates:
     if not x.is_sparse:
         hint = "x.to_sparse(); a sparse x stays sparse in x * y, x / y, x + y, -x and x.t(), not in flow.mul(x, y)"
         fail(DTypeError, f"{name}: the tensor must be sparse, this one is dense", hint, x=x)
-    if writes_of(x) != x.coo.writes:
-        here = x.coo.values is None and reduction.count_nonzero(elements_at(x, x.coo.indices))
+    if writes_of(x) != x._coo.writes:
+        here = x._coo.values is None and reduction.count_nonzero(elements_at(x, x._coo.indices))
         if here is False or (here != reduction.count_nonzero(x)).item():
             what = f"{name}: the tensor was written in place, and its specified elements are not known any more"
             fail(StateError, what, "x.to_dense().to_sparse() finds the nonzero elements", x=x)
-        x.coo = x.coo._replace(writes=writes_of(x))
-    return x.coo
+        x._coo = x._coo._replace(writes=writes_of(x))
+    return x._coo
 
 
 def positions(indices: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -221,13 +221,13 @@ def protected(x: Tensor) -> Tensor:
 
 def coalesce(x: Tensor) -> Tensor:
     """Sort the indices, with one value per element: the sum of those that were given."""
-    if not x.is_sparse or x.coo.values is None:
+    if not x.is_sparse or x._coo.values is None:
         coordinates_of("coalesce", x)
         return x
-    lead = x.spec.shape[: x.coo.indices.spec.shape[0]]
-    result = as_sparse(s.getitem(x, index=()), unraveled(unique(positions(x.coo.indices, lead)), lead), None)
-    if writes_of(x) != x.coo.writes:  # right if the writes kept to the specified elements, as those of an optimizer
-        result.coo = result.coo._replace(writes=-1)
+    lead = x.spec.shape[: x._coo.indices.spec.shape[0]]
+    result = as_sparse(s.getitem(x, index=()), unraveled(unique(positions(x._coo.indices, lead)), lead), None)
+    if writes_of(x) != x._coo.writes:  # right if the writes kept to the specified elements, as those of an optimizer
+        result._coo = result._coo._replace(writes=-1)
         coordinates_of("coalesce", result)
     return result
 
@@ -262,7 +262,7 @@ def sparse_mask(x: Tensor, mask: Tensor) -> Tensor:
     if mask.spec.shape != x.spec.shape:
         what = f"sparse_mask: mask has shape {list(mask.spec.shape)}, the tensor {list(x.spec.shape)}"
         fail(ShapeError, what, "a mask of the tensor's shape", x=x, mask=mask)
-    indices = coalesce(mask).coo.indices
+    indices = coalesce(mask)._coo.indices
     return build(indices, elements_at(x, indices), x.spec.shape, True)
 
 
@@ -323,7 +323,7 @@ def normalized(name: str, input: Tensor, dim: int, dtype: DTypeLike | None) -> T
     """softmax or log_softmax of the specified elements that differ only in their index along `dim`."""
     coordinates_of(name, input)
     whole = coalesce(input)
-    indices, values = whole.coo.indices, maybe_to(specified_values(name, whole), dtype)
+    indices, values = whole._coo.indices, maybe_to(specified_values(name, whole), dtype)
     axis, count, shape = normalize_axis(dim, input.spec.ndim, input), indices.spec.shape[0], input.spec.shape
     if axis >= count:
         return build(indices, getattr(dense, name)(values, axis - count + 1), shape, True)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Sparse:
     """Conversions, and the specified elements of a sparse tensor."""
 
-    coo: sparse.Coordinates
+    _coo: sparse.Coordinates
     is_sparse = property(lambda self: False, doc="False: the tensor is dense; True for one of `sparse_coo_tensor`.")
 
     def to_sparse(
@@ -70,7 +70,7 @@ class Sparse:
 
     def sparse_dim(self: Tensor) -> int:
         """Number of axes of a sparse tensor that have indices; 0 for a dense tensor."""
-        return self.coo.indices.spec.shape[0] if self.is_sparse else 0
+        return self._coo.indices.spec.shape[0] if self.is_sparse else 0
 
     def dense_dim(self: Tensor) -> int:
         """Number of axes without indices: those of one value of a sparse tensor."""
@@ -129,12 +129,12 @@ class SparseMethods:
         """Make the result of a function sparse. on_values, on_indices: what the function does to its parts."""
         if result is self:
             return self
-        indices, values, writes = self.coo
+        indices, values, writes = self._coo
         if on_indices is not None:
             indices, values = on_indices(indices), self._values()
         new = sparse.as_sparse(result, indices.to(device=result.device), None if values is None else on_values(values))
         if writes != writes_of(self):  # still not known
-            new.coo = new.coo._replace(writes=-1)
+            new._coo = new._coo._replace(writes=-1)
         return new
 
     def to(self: Any, *args: Any, **options: Any) -> Any:
@@ -184,13 +184,13 @@ class SparseMethods:
         if getattr(other, "is_sparse", False) or result.shape != self.shape:
             return self._like(result, on_values) if self._same_indices(other) else result
         if getattr(other, "ndim", 0):
-            other = sparse.elements_at(other.expand(self.shape), self.coo.indices)
+            other = sparse.elements_at(other.expand(self.shape), self._coo.indices)
         return self._like(result, lambda v: on_values(v, other))
 
     def _same_indices(self: Any, other: Any) -> bool:
         """True if both are coalesced, and one got its indices from the other, as x * x or y.sparse_mask(x) do."""
-        same = getattr(other, "is_sparse", False) and other.coo.indices is self.coo.indices
-        return same and self.coo.values is None and other.coo.values is None
+        same = getattr(other, "is_sparse", False) and other._coo.indices is self._coo.indices
+        return same and self._coo.values is None and other._coo.values is None
 
     def __add__(self: Any, other: Any) -> Any:
         return self._joined(super().__add__(other), other, lambda v: v)
@@ -239,7 +239,7 @@ class SparseMethods:
         if self._same_indices(other):
             return self._like(result, on_values)
         values = [self._values().to(result.dtype), on_values(other._values().to(result.dtype))]
-        return sparse.as_sparse(result, cat([self.coo.indices, other.coo.indices], 1), cat(values))
+        return sparse.as_sparse(result, cat([self._coo.indices, other._coo.indices], 1), cat(values))
 
     def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
         """Turn gradients on or off. The gradient of a leaf is dense, and 0 where no element is specified."""
@@ -254,7 +254,7 @@ class SparseMethods:
         fail(StateError, what, "y = x.to_dense(), write to y, then y.to_sparse()", x=self, index=index, value=value)
 
     def __repr__(self: Any, *, tensor_contents: Any = None) -> str:
-        unknown = self.coo.values is not None and writes_of(self) != self.coo.writes
+        unknown = self._coo.values is not None and writes_of(self) != self._coo.writes
         if self.array is None or self.is_global or unknown:
             return super().__repr__()
         parts = f"indices={self._indices()},\n       values={self._values().detach()},\n       "

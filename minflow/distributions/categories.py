@@ -25,13 +25,13 @@ class Categorical(Distribution):
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
         check_probs_or_logits(type(self).__name__, probs, logits)
-        self.by_probs = probs is not None
-        (x,) = broadcast_parameters(probs if self.by_probs else logits)
+        self._by_probs = probs is not None
+        (x,) = broadcast_parameters(probs if self._by_probs else logits)
         if x.ndim < 1:
             what = f"{type(self).__name__}: the weights must have at least one axis"
             fail(ShapeError, what, "the last axis is that of the classes", weights=x)
         super().__init__(x.shape[:-1], (), validate_args)
-        if self.by_probs:
+        if self._by_probs:
             total = x.sum(-1, keepdim=True)
             if self._validate_args:
                 self._require("probs", x, (x >= 0) & (total > 0), ">= 0, and not all 0")
@@ -42,7 +42,7 @@ class Categorical(Distribution):
 
     @property
     def _parameter_names(self) -> tuple[str, ...]:
-        return ("probs",) if self.by_probs else ("logits",)
+        return ("probs",) if self._by_probs else ("logits",)
 
     @property
     def support(self):
@@ -52,12 +52,12 @@ class Categorical(Distribution):
     @property
     def probs(self) -> Tensor:
         """The probability of each class."""
-        return self._parameter if self.by_probs else F.exp(self._parameter)
+        return self._parameter if self._by_probs else F.exp(self._parameter)
 
     @property
     def logits(self) -> Tensor:
         """The log-probabilities."""
-        if not self.by_probs:
+        if not self._by_probs:
             return self._parameter
         eps = finfo(self._parameter.dtype).eps
         return F.log(self._parameter.clamp(eps, 1 - eps))

@@ -29,26 +29,26 @@ class BinaryDistribution(Distribution):
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
         check_probs_or_logits(type(self).__name__, probs, logits)
-        self.by_probs = probs is not None
-        (self._parameter,) = broadcast_parameters(probs if self.by_probs else logits)
+        self._by_probs = probs is not None
+        (self._parameter,) = broadcast_parameters(probs if self._by_probs else logits)
         super().__init__(self._parameter.shape, (), validate_args)
-        if self.by_probs:
+        if self._by_probs:
             p = self._parameter
             self._require("probs", p, constraints.unit_interval.check(p), "from 0 to 1")
 
     @property
     def _parameter_names(self) -> tuple[str, ...]:
-        return ("probs",) if self.by_probs else ("logits",)
+        return ("probs",) if self._by_probs else ("logits",)
 
     @property
     def probs(self) -> Tensor:
         """The probability p."""
-        return self._parameter if self.by_probs else F.sigmoid(self._parameter)
+        return self._parameter if self._by_probs else F.sigmoid(self._parameter)
 
     @property
     def logits(self) -> Tensor:
         """log(p / (1 - p))."""
-        if not self.by_probs:
+        if not self._by_probs:
             return self._parameter
         eps = finfo(self._parameter.dtype).eps
         inside = self._parameter.clamp(eps, 1 - eps)

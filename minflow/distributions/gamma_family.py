@@ -308,6 +308,6 @@ class NegativeBinomial(BinaryDistribution):
 
     def log_prob(self, value) -> Tensor:
         value, n = self._validate_value(value), self.total_count
-        p = self.probs if self.by_probs else F.sigmoid(self.logits)
+        p = self.probs if self._by_probs else F.sigmoid(self.logits)
         ways = F.where(n + value == 0, 0.0, F.lgamma(n + value) - F.lgamma(1 + value) - F.lgamma(n))
         return xlog1py(n, -p) + F.xlogy(value, p) + ways

@@ -4,7 +4,7 @@ import pytest
 
 import minflow as flow
 from minflow import distributions, nn
-from minflow.utils.data import BatchSampler, DataLoader, StackDataset
+from minflow.utils.data import BatchSampler, DataLoader, RandomSampler, StackDataset
 
 LAYER_NAMES = (
     "axes function kind initialize normalize shared_doc padding_widths check_input run_layers run_sequence gates step "
@@ -78,13 +78,18 @@ def test_weight_standardization():
     assert WSConv2d(4, 3, 3, padding="same")(IMAGE).abs().max() == 0
 
 
-@pytest.mark.parametrize("name, args", {"Normal": (0.0, 2.0), "Gumbel": (0.0, 1.0), "Dirichlet": ([1.0, 2.0],)}.items())
+@pytest.mark.parametrize(
+    "name, args",
+    {"Normal": (0.0, 2.0), "Gumbel": (0.0, 1.0), "Dirichlet": ([1.0, 2.0],), "Categorical": ([1.0, 3.0],)}.items(),
+)
 def test_distributions(name, args):
-    names = "extended_shape validate require validate_value parameter_names expanded_names raise_unavailable total"
+    names = (
+        "extended_shape validate require validate_value parameter_names expanded_names raise_unavailable total by_probs"
+    )
     base = getattr(distributions, name)
     args = [flow.tensor(x) for x in args]
     own, expected = own_class(base, names.split())(*args), base(*args)
-    x = flow.tensor([0.25, 0.75])
+    x = expected.sample()
     assert flow.equal(own.log_prob(x), expected.log_prob(x)) and repr(own) == repr(expected)
     assert own.expand([3]).sample([2]).shape == (2, 3, *own.event_shape) and own.total == "mine"
     with pytest.raises(ValueError, match="must be"):
@@ -100,9 +105,10 @@ def test_transforms():
 def test_loaders():
     data = own_class(StackDataset, ["parts"])(flow.arange(6), flow.arange(6) * 2)
     batches = own_class(BatchSampler, ["batches"])(range(6), 4, False)
-    names = ["iterate_inline", "iterate_prefetched", "emit_passed"]
+    names = ["iterate_inline", "iterate_prefetched", "emit_passed", "batched", "iterable"]
     loader = own_class(DataLoader, names)(data, 4)
     assert [a.tolist() for a, _ in loader] == [*batches] == [[0, 1, 2, 3], [4, 5]] and len(data) == 6
+    assert sorted(own_class(RandomSampler, ["wanted"])(range(4))) == [0, 1, 2, 3]
 
 
 @pytest.mark.filterwarnings("ignore:sparse tensors are stored dense")

@@ -65,7 +65,7 @@ class DataLoader:
         pin_memory_device: str = "",
         in_order: bool = True,
     ):
-        self.iterable = isinstance(dataset, IterableDataset)
+        self._iterable = isinstance(dataset, IterableDataset)
         if isinstance(dataset, type):
             fail(LoaderError, f"DataLoader: {dataset.__name__} is a class, not a dataset", f"{dataset.__name__}(...)")
         if workers not in WORKER_POOLS:
@@ -90,7 +90,7 @@ class DataLoader:
         if sampler is not None and shuffle:
             what = "DataLoader: shuffle=True and a sampler both determine the order of samples"
             fail(LoaderError, what, "one of them")
-        if self.iterable and (shuffle or sampler is not None or batch_sampler is not None):
+        if self._iterable and (shuffle or sampler is not None or batch_sampler is not None):
             what = "DataLoader: an IterableDataset determines the order of its samples"
             fail(LoaderError, what, "shuffle inside its __iter__")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
@@ -98,16 +98,16 @@ class DataLoader:
             fail(LoaderError, what, "one or the other")
         if batch_size is None and drop_last:
             fail(LoaderError, "DataLoader: drop_last=True needs batches, and batch_size is None", "drop_last=False")
-        if not self.iterable and sampler is None and batch_sampler is None and not hasattr(dataset, "__len__"):
+        if not self._iterable and sampler is None and batch_sampler is None and not hasattr(dataset, "__len__"):
             what = f"DataLoader: {type(dataset).__name__} has no __len__, so the range of its indices is not known"
             fail(LoaderError, what, "def __len__(self): return ..., or make it an IterableDataset")
-        if sampler is None and not self.iterable:
+        if sampler is None and not self._iterable:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         if batch_sampler is not None:
             batch_size = None
         elif batch_size is not None:
             checked = BatchSampler(sampler if sampler is not None else (), batch_size, drop_last)
-            batch_sampler = None if self.iterable else checked
+            batch_sampler = None if self._iterable else checked
         self.dataset, self.batch_size, self.drop_last, self.num_workers, self.timeout = (
             dataset,
             batch_size,
@@ -118,8 +118,8 @@ class DataLoader:
         self.sampler: Any = sampler
         self.batch_sampler: Any = batch_sampler
         self.generator = generator
-        self.batched = batch_sampler is not None or batch_size is not None
-        self.collate_fn = collate_fn or (default_collate if self.batched else default_convert)
+        self._batched = batch_sampler is not None or batch_size is not None
+        self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
         self.worker_init_fn, self.workers, self.prefetch_factor = worker_init_fn, workers, prefetch_factor or 2
         self.pin_memory, self.persistent_workers = pin_memory, persistent_workers
         self.multiprocessing_context, self.pin_memory_device = multiprocessing_context, pin_memory_device
@@ -130,7 +130,7 @@ class DataLoader:
         maker = BatchMaker(
             self.dataset,
             self.collate_fn,
-            self.batched,
+            self._batched,
             generator.key,
             generator.take(1),
             self.batch_size,
@@ -139,7 +139,7 @@ class DataLoader:
         # The order is drawn here, not at the first batch, so that code in between cannot change it.
         batches = (
             itertools.repeat(None)
-            if self.iterable
+            if self._iterable
             else iter(self.sampler if self.batch_sampler is None else self.batch_sampler)
         )
         found = self._iterate_prefetched(maker, batches) if self.num_workers else self._iterate_inline(maker, batches)
@@ -160,7 +160,7 @@ class DataLoader:
 
     def _iterate_prefetched(self, maker: BatchMaker, batches: Iterator) -> Iterator[Any]:
         """The batches, made by workers before they are requested."""
-        count = 1 if self.iterable else self.num_workers
+        count = 1 if self._iterable else self.num_workers
         finished, started = False, perf_counter()
         pool: Any = None
         try:
@@ -213,7 +213,7 @@ class DataLoader:
 
     def __len__(self) -> int:
         """The number of batches."""
-        if not self.iterable:
+        if not self._iterable:
             return len(self.sampler if self.batch_sampler is None else self.batch_sampler)
         count = len(self.dataset)
         if self.batch_size is None:

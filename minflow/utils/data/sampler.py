@@ -60,7 +60,7 @@ class RandomSampler(Sampler):
         generator: Generator | None = None,
     ):
         super().__init__(data_source)
-        self.replacement, self.wanted, self.generator = replacement, num_samples, generator
+        self.replacement, self._num_samples, self.generator = replacement, num_samples, generator
         if num_samples is not None and (not isinstance(num_samples, int) or num_samples <= 0):
             what = f"RandomSampler: num_samples must be positive, got {num_samples}"
             fail(LoaderError, what, "a positive number of samples")
@@ -68,7 +68,7 @@ class RandomSampler(Sampler):
     @property
     def num_samples(self) -> int:
         """Number of indices that are drawn."""
-        return len(self.data_source) if self.wanted is None else self.wanted
+        return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
         n, count = len(self.data_source), self.num_samples

@@ -92,8 +92,9 @@ def specialized_kernel(op: Any, specs: tuple, outs: tuple, attrs: Mapping, devic
     if op.composite and runs_decomposed(op, specs, attrs, platforms_of(op, specs, outs, EAGER_PLATFORMS[device.type])):
         return DECOMPOSED
     found = None if specialize is None else specialize(*specs, **attrs)
-    small = device is cpu and op.takes_out and not is_large(op, specs, outs)
-    return prepared(op, specs, attrs, outs) if found is None and small else found
+    # the key of an attr 0.0 is that of -0.0, and 1 equals True: some results differ
+    binds = device is cpu and op.takes_out and not op.custom and "value" not in attrs
+    return prepared(op, specs, attrs, outs) if found is None and binds and not is_large(op, specs, outs) else found
 
 
 def infer_global(op: Any, specs: tuple, attrs: Mapping, outs: tuple) -> tuple:

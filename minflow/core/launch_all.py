@@ -43,19 +43,22 @@ def launch_all(op: Any, calls: Sequence[Call], attrs: Mapping) -> None:
 def launch_joined(op: Any, calls: Sequence[Call], attrs: Mapping) -> list[Call]:
     """Run the calls on few elements, those with equal numbers as one on the joined arrays; return the others.
 
-    The bits are those of single calls, since such a rule computes each element by itself.
+    The bits are those of single calls, since such a rule computes each element by itself. If parameters share memory,
+    only the first is joined: the update of a later one starts from its result.
     """
-    others, groups = [], dict[tuple, list[Call]]()
+    others, groups, owners = [], dict[tuple, list[Call]](), set[int | None]([None])
     for call in calls:
-        arrays = call[0]
-        if arrays[0].ndim > 0 and arrays[0].size <= JOINED:
+        arrays, first = call[0], call[0][0]
+        owner = id(first) if first.base is None else owner_of(first.base)
+        if owner not in owners and first.ndim > 0 and first.size <= JOINED:
             numbers = [float(x) for x in arrays if not x.ndim]
-            groups.setdefault((arrays[0].dtype, *numbers), []).append(call)
+            groups.setdefault((first.dtype, *numbers), []).append(call)
         else:
             others.append(call)
+        owners.add(owner)
     for members in groups.values():
         if len(members) == 1:
-            others.extend(members)
+            others.insert(0, members[0])
             continue
         inputs = [joined(column) for column in zip(*[arrays for arrays, _ in members])]
         results = [inputs[op.inputs.index(name)] for name in op.outputs]  # each replaces an input
@@ -65,6 +68,11 @@ def launch_joined(op: Any, calls: Sequence[Call], attrs: Mapping) -> list[Call]:
             for place, start, end in zip(places, ends, ends[1:]):
                 place[...] = result[start:end].reshape(place.shape) if place.ndim else result
     return others
+
+
+def owner_of(base: Any) -> int | None:
+    """Id of the base of an array; None if it is not an array that owns its memory."""
+    return id(base) if getattr(base, "base", base) is None else None
 
 
 def joined(arrays: Sequence) -> Any:

@@ -84,6 +84,8 @@ def test_numbers_and_shared_inputs_belong_to_the_key():
     for beta, expected in ((1.0, 0.75), (2.0, 0.5), (1.0, 0.75), (2.0, 0.5), (2.0, 0.5)):
         assert F.smooth_l1_loss(x, y).item() == 0.75
         assert F.smooth_l1_loss(x, y, beta=beta).item() == expected
+    for zero in (0.0, 0.0, 0.0, -0.0):
+        assert F.elu(flow.tensor([-1.0]), alpha=zero).signbit().item() == (zero.hex() == "0x0.0p+0")
 
 
 def test_errors_are_those_of_the_decomposition():

@@ -142,6 +142,20 @@ def test_large_calls_choose_their_platforms(platform):
     kernels.use_platforms("cpu", before)
 
 
+def test_attrs_of_equal_keys_reach_the_kernel():
+    """The calls that are prepared once for a spec contain the attrs, but 0 == 0.0 == -0.0 and 1 == True."""
+    x = flow.ones(1)
+    for zero in (0, 0.0, -0.0, 0.0):
+        padded, filled = flow.nn.functional.pad(x, (0, 1), value=zero), flow.full((2,), float(zero))
+        assert [str(t[1].item()) for t in (padded, filled)] == [str(float(zero))] * 2
+    described = []
+    op = flow.library.custom_op("describe(x; value_of)")(lambda xp, x, value_of: described.append(value_of) or x + 1)
+    values = [1, True, 1.0, 0.0, -0.0]
+    for value in values:
+        op(x, value_of=value)
+    assert [*map(repr, described)] == [*map(repr, values)]
+
+
 def test_every_op_has_a_reference_kernel_and_others_declare_their_tolerance():
     assert [name for name, op in OPS.items() if not kernels.has_kernel(op) and op.infer is not None] == []
     for (op, name), kernel in KERNELS.items():

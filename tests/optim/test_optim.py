@@ -177,6 +177,21 @@ def test_small_parameters_are_updated_together(cls, options, dtype, monkeypatch)
     assert launched == ([23, 23] if apart else [15, 23])
 
 
+def test_parameters_that_share_memory_are_updated_one_after_another(monkeypatch):
+    results = []
+    for most in (launch_all.JOINED, 0):
+        monkeypatch.setattr(launch_all, "JOINED", most)
+        buffer, memory = flow.ones(8, dtype=flow.float64), bytearray(32)
+        params = [flow.nn.Parameter(x) for x in (buffer[:5], buffer[3:], buffer, buffer[1], flow.ones(2))]
+        params += [flow.nn.Parameter(flow.frombuffer(memory, dtype=flow.float32)) for _ in range(2)]
+        for p in params:
+            p.grad = flow.ones_like(p)
+        flow.optim.SGD(params, lr=0.125).step()
+        results.append([p.tolist() for p in params])
+    assert results[0] == results[1]
+    assert results[0][2] == [0.75, 0.625, 0.75, 0.625, 0.625, 0.75, 0.75, 0.75] and results[0][5] == [-0.25] * 8
+
+
 def test_step_allocates_little_memory():
     params = parameters("float32", [(1_000_000,)])
     for cls, options in (

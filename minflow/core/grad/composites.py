@@ -111,27 +111,30 @@ def run_composite(mode: Any, op: Op, inputs: Sequence, values: Any, attrs: Mappi
 
 def key_of(mode: Any, op: Op, inputs: Sequence, attrs: Mapping, needs: int) -> tuple | None:
     """The key of a call in PROGRAMS; None if a mode must see the ops of the decomposition, or for rare inputs: equal
-    arrays, which registers would confuse, 0.0, which equals -0.0, and attrs without a hash.
+    arrays, which registers would confuse, and attrs without a hash.
     """
     if mode.__class__ is not DEFAULT.__class__ or op.custom:
         return None
     parts, arrays = [], set()
     for x in inputs:
         if x.__class__ in NUMBERS:
-            if x == 0:
-                return None
-            parts.append((x.__class__, x))
+            parts.append(exact(x))
         elif id(x.array) in arrays or x.spec.device is not cpu or x.spec.placement is not None:
             return None
         else:
             arrays.add(id(x.array))
             parts.append(x.spec if x._alias is None else (x.spec, x.array.strides))
-    key = op, needs, *parts, *attrs.values()
+    key = op, needs, *parts, *map(exact, attrs.values())
     try:
         hash(key)
     except TypeError:
         return None
     return key
+
+
+def exact(x: Any) -> Any:
+    """A key that is different for 0.0 and -0.0, and for 1, 1.0 and True."""
+    return repr(x) if x.__class__ is float and not x else (x.__class__, x)
 
 
 def run(program: Program, inputs: Sequence) -> list | None:

@@ -28,9 +28,15 @@ ALIASES = {
     **{name: f"compat.namespaces.{name}" for name in """accelerator backends comm jit mps
     multiprocessing overrides types version""".split()},
     **{f"{name}.config": "compat.namespaces.backends:compiler" for name in ("jit", "_dynamo", "_inductor", "compiler")},
-    "_dynamo": "compat.namespaces.jit", "jit.annotations": "compat.namespaces.jit",
+    "jit.annotations": "compat.namespaces.jit",
+    **{f"_dynamo.{name}": f"compat.namespaces.jit:{name}" for name in "disable is_compiling reset".split()},
+    **{f"_dynamo.{name}": "compat.namespaces.jit:do_nothing"
+       for name in "graph_break mark_dynamic maybe_mark_dynamic mark_static mark_static_address".split()},
+    **{f"{space}.{name}": "compat.namespaces.jit:unused"
+       for space in ("_dynamo", "compiler") for name in ("allow_in_graph", "assume_constant_result")},
     "distributed.constants": "distributed.collectives",
-    **{f"jit.{name}": f"compat.torch_classes:{name}" for name in "OptimizedModule ScriptFunction ScriptModule".split()},
+    **{name: f"compat.torch_classes:{name.rpartition('.')[2]}" for name in """jit.ScriptFunction jit.ScriptModule
+       _dynamo.OptimizedModule _dynamo.eval_frame.OptimizedModule""".split()},
     **{f"distributed.{space}.{name}": f"compat.torch_classes:{name}" for name in ("Partial", "Replicate", "Shard")
        for space in ("tensor", "tensor.placement_types", "_tensor", "_tensor.placement_types")},
     "nn.modules.module._IncompatibleKeys": "nn.state:Incompatible",
@@ -48,7 +54,6 @@ ALIASES = {
        for name in ("function", "dispatch")},
     "_C._is_torch_function_enabled": "core.overrides:is_enabled",
     **{f"compiler.{name}": f"compat.namespaces.jit:{name}" for name in "compile disable is_compiling reset".split()},
-    **{f"compiler.{name}": "compat.namespaces.jit:unused" for name in "allow_in_graph assume_constant_result".split()},
     **{f"compiler.{name}": "compat.namespaces.jit:is_tracing" for name in "is_dynamo_compiling is_exporting".split()},
     "compiler.cudagraph_mark_step_begin": "compat.namespaces.jit:reset",
     "random.fork_rng": "compat.namespaces.threads:fork_rng",
@@ -129,23 +134,21 @@ NAME_ALIASES = {
     **{name: f"nn.utils.convert.{name}" for name in ("_flatten_dense_tensors", "_unflatten_dense_tensors")},
     "WeightsEnum": "vision.models.weights.Weights", "_TensorMeta": "compat.torch_classes.TensorMeta",
     **{name: f"compat.torch_functions.{name}" for name in ("_log_api_usage_once", "_parse_to")},
-    **dict.fromkeys("""_mps_is_available _cuda_isInBadFork _is_tracing _get_tracing_state
+    **dict.fromkeys("""_mps_is_available _cuda_isInBadFork _is_tracing
         _are_functorch_transforms_active""".split(), "compat.namespaces.mps.is_available"),
     **dict.fromkeys("""_jit_set_profiling_mode _jit_set_profiling_executor _jit_set_texpr_fuser_enabled
-        _jit_set_nvfuser_enabled _jit_override_can_fuse_on_cpu _jit_override_can_fuse_on_gpu
-        _cuda_clearCublasWorkspaces""".split(), "compat.namespaces.jit.do_nothing"),
+        _jit_set_nvfuser_enabled _jit_set_autocast_mode _jit_set_fusion_strategy _jit_set_bailout_depth
+        _jit_set_num_profiled_runs _jit_set_inline_everything_mode _jit_override_can_fuse_on_cpu
+        _jit_override_can_fuse_on_gpu _cuda_clearCublasWorkspaces _get_tracing_state""".split(),
+        "compat.namespaces.jit.do_nothing"),
     "_BaseDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
     "_SingleProcessDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
     "_MultiProcessingDataLoaderIter": "compat.torch_classes.WorkerIterator",
     "_get_clones": "nn.modules.transformer.clones", "_get_activation_fn": "nn.modules.transformer.activation_function",
     "_reduction": "compat.private_names._Reduction", "_Reduction": "compat.private_names._Reduction",
     **{f"_no_grad_{name}": f"nn.init.{name}" for name in "normal_ uniform_ trunc_normal_".split()},
-    **{name: f"compat.private_names.{name}" for name in """_softmax _log_softmax _shape_as_tensor _weight_norm _check
-       _is_tracing _get_tracing_state""".split()},
-    **{name: "compat.private_names.ignored" for name in """_jit_set_profiling_executor _jit_set_profiling_mode
-       _jit_set_texpr_fuser_enabled _jit_set_nvfuser_enabled _jit_set_autocast_mode _jit_set_fusion_strategy
-       _jit_set_bailout_depth _jit_set_num_profiled_runs _jit_set_inline_everything_mode
-       _jit_override_can_fuse_on_cpu _jit_override_can_fuse_on_gpu""".split()},
+    **{name: f"compat.private_names.{name}" for name in """_softmax _log_softmax _shape_as_tensor _weight_norm
+       _check""".split()},
     **{name: f"nn.modules.utils.{name}" for name in "_ntuple _single _pair _triple _quadruple".split()},
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from abc import ABC
 from pathlib import Path
 
 import pytest
@@ -120,7 +121,8 @@ def test_namespace_imports_and_refuses_at_the_call(namespace, name, hint):
     assert not isinstance(nn.Linear(1, 1), kind) and kind is getattr(sys.modules[f"minflow.{namespace}"], name)
     assert kind.SOME_FIELD["x"] is kind.SOME_FIELD and not hasattr(kind, "__wrapped__") and kind | None
     derived = type("Derived", (nn.Module, kind), {"forward": lambda self: None})
-    for call in (kind, derived, kind.with_args):
+    assert issubclass(type(kind)("Both", (kind, ABC), {}), kind)
+    for call in (kind, derived, kind.with_args, lambda it: it in kind, lambda it: [*kind]):
         with pytest.raises(MissingNameError, match=f"flow.{namespace}.* has no ") as caught:
             call(1)
         assert hint in caught.value.hint and "test_import_paths.py" in caught.value.where

@@ -10,7 +10,9 @@ from typing import Any
 
 from ..core.base.errors import ShapeError
 from ..core.functions.creation import tensor
+from ..core.messages.suggestions import missing_name
 from ..core.source_location import fail
+from ..core.spec import float32
 from ..core.tensor import Tensor
 from ..nn import functional as F
 
@@ -22,11 +24,14 @@ WITH_VALUE = ("addcdiv", "addcmul")
 def foreach(name: str) -> Callable:
     """Make the function `torch._foreach_{name}`, which calls a method for each tensor of a list."""
     plain = name.rstrip("_")
-    method = getattr(Tensor, BETWEEN.get(plain, plain) + name[len(plain) :])
+    method = getattr(Tensor, BETWEEN.get(plain, plain) + name[len(plain) :], None)
+    if method is None:
+        raise missing_name("flow", f"_foreach_{name}", ())
 
     def function(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if plain in WITH_VALUE and len(args) > 2:
-            args, kwargs = args[:2], {"value": args[2]}
+        if plain in WITH_VALUE and (len(args) > 2 or "scalars" in kwargs):
+            value = args[2] if len(args) > 2 else kwargs.pop("scalars")
+            args, kwargs = args[:2], {**kwargs, "value": value.tolist() if isinstance(value, Tensor) else value}
         lists = [it for it in (self, *args, *kwargs.values()) if isinstance(it, (list, tuple))]
         lengths = sorted({len(it) for it in lists})
         if len(lengths) != 1:
@@ -47,13 +52,13 @@ def foreach(name: str) -> Callable:
 
 
 def _softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    """`nn.functional.softmax`."""
-    return F.softmax(self, dim)
+    """`nn.functional.softmax`. half_to_float: of float16 in float32."""
+    return F.softmax(self, dim, dtype=float32 if half_to_float else None)
 
 
 def _log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    """`nn.functional.log_softmax`."""
-    return F.log_softmax(self, dim)
+    """`nn.functional.log_softmax`. half_to_float: of float16 in float32."""
+    return F.log_softmax(self, dim, dtype=float32 if half_to_float else None)
 
 
 def _shape_as_tensor(self: Tensor) -> Tensor:
@@ -62,8 +67,8 @@ def _shape_as_tensor(self: Tensor) -> Tensor:
 
 
 def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
-    """v scaled so that its norm along all axes but `dim` is g."""
-    axes = [axis for axis in range(v.ndim) if axis != dim % v.ndim]
+    """v scaled so that its norm along all axes but `dim` is g; along all axes for dim=-1, as in PyTorch."""
+    axes = [axis for axis in range(v.ndim) if dim == -1 or axis != dim % v.ndim]
     return v * (g / v.norm(2, axes, keepdim=True))
 
 
@@ -71,19 +76,6 @@ def _check(condition: Any, message: Callable[[], str] | None = None) -> None:
     """Raise RuntimeError with the text that `message()` returns, unless the condition holds."""
     if not condition:
         raise RuntimeError("Expected cond to be True" if message is None else message())
-
-
-def _is_tracing() -> bool:
-    """Return False: PyTorch's tracer is not there."""
-    return False
-
-
-def _get_tracing_state() -> None:
-    """Return None: PyTorch's tracer is not there."""
-
-
-def ignored(*settings: Any) -> None:
-    """Do nothing: settings of PyTorch's script compiler."""
 
 
 class _Reduction:

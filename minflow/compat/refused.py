@@ -7,6 +7,7 @@ Packages import such a namespace only to compare types: `isinstance(x, DTensor)`
 from __future__ import annotations
 
 import functools
+from abc import ABCMeta
 from typing import Any, NoReturn
 
 from ..core.base.errors import MissingNameError
@@ -14,8 +15,8 @@ from ..core.messages.unsupported import reason, substitute
 from ..core.source_location import fail
 
 
-class RefusedType(type):
-    """Metaclass of classes without instances. Attributes of such a class are such classes too.
+class RefusedType(ABCMeta):
+    """Metaclass of classes without instances. Attributes of such a class are such classes too, but it has no elements.
 
     path: the name below the root, such as "quantization.QuantStub".
     """
@@ -25,6 +26,8 @@ class RefusedType(type):
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         namespace, _, name = cls.path.rpartition(".")
         fail(MissingNameError, f"flow.{namespace} has no {name}", hint_of(cls.path))
+
+    __iter__ = __contains__ = __setitem__ = __enter__ = __exit__ = __call__  # with __getitem__, `in` would never end
 
     def __getattr__(cls, name: str) -> RefusedType:
         if name.startswith("__") or name[-1] == "_":

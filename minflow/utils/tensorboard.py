@@ -12,6 +12,7 @@ from typing import Any
 from ..core.base.errors import GraphError
 from ..core.messages.suggestions import name_hints as _name_hints
 from ..core.source_location import fail, need
+from ..core.spec import bfloat16
 from ..core.tensor import Tensor
 from ._pytree import tree_map_only
 
@@ -22,7 +23,8 @@ except ImportError:
 
 
 def to_array(x: Tensor) -> Any:
-    return x.detach().cpu().numpy()
+    x = x.detach().cpu()
+    return (x.float() if x.dtype is bfloat16 else x).numpy()
 
 
 class SummaryWriter(Writer):
@@ -34,6 +36,8 @@ class SummaryWriter(Writer):
     def __init__(self, *args: Any, **kwargs: Any):
         need("tensorboardX", "utils.tensorboard.SummaryWriter, unlike flow.watch and its curves,")
         super().__init__(*args, **kwargs)
+
+    log_dir = property(lambda self: self.logdir, doc="The folder.")
 
     def __getattribute__(self, name: str) -> Any:
         method = super().__getattribute__(name)

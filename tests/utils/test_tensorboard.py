@@ -48,8 +48,14 @@ def test_tensors_are_written_as_arrays(monkeypatch):
     with imported(monkeypatch, Recorder).SummaryWriter("logs") as writer:
         writer.add_scalar("loss", flow.tensor(2.5, requires_grad=True), 1)
         writer.add_scalars("errors", {"train": flow.ones(1), "test": 0.5}, global_step=2)
-    (tag, loss, step), (_, errors, _) = writer.calls
-    assert (tag, step, writer.logdir) == ("loss", 1, "logs") and isinstance(loss, np.ndarray) and loss == 2.5
+        writer.add_scalar("rate", flow.tensor(0.5, dtype=flow.bfloat16))
+    (tag, loss, step), (_, errors, _), (_, rate, _) = writer.calls
+    assert (tag, step, writer.log_dir) == ("loss", 1, "logs") and isinstance(loss, np.ndarray) and (loss, rate) == (2.5, 0.5)
+        rate == 0.5
+        and (tag, step, writer.log_dir) == ("loss", 1, "logs")
+        and isinstance(loss, np.ndarray)
+        and loss == 2.5
+    )
     assert isinstance(errors["train"], np.ndarray) and errors["test"] == 0.5
     with pytest.raises(GraphError, match="no graph of a model") as caught:
         writer.add_graph(flow.nn.Linear(1, 1))

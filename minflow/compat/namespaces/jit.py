@@ -61,14 +61,11 @@ def unused(fn: Any) -> Any:
     return fn
 
 
-export = script_if_tracing = _script_if_tracing = interface = allow_in_graph = assume_constant_result = unused
+export = script_if_tracing = _script_if_tracing = interface = unused
 
 
 def do_nothing(*args: Any, **options: Any) -> None:
-    """Do nothing: no compiled code depends on the size or the address of a tensor, or on a fuser."""
-
-
-mark_dynamic = maybe_mark_dynamic = mark_static = mark_static_address = do_nothing
+    """Do nothing, and return None: no compiled code depends on the size or the address of a tensor, or on a fuser."""
 
 
 Dict, List, Tuple = dict, list, tuple  # names of jit.annotations

@@ -514,6 +514,7 @@ from .nn.functional import (
     conv1d as conv1d,
     conv2d as conv2d,
     conv3d as conv3d,
+    conv_tbc as conv_tbc,
     conv_transpose1d as conv_transpose1d,
     conv_transpose2d as conv_transpose2d,
     conv_transpose3d as conv_transpose3d,

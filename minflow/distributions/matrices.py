@@ -91,8 +91,8 @@ class LKJCholesky(Distribution):
     support = constraints.corr_cholesky
 
     def __init__(self, dim: int, concentration=1.0, validate_args: bool | None = None):
-        if dim < 2:
-            fail(ShapeError, f"LKJCholesky: a correlation matrix of size {dim}", "dim=2 or more")
+        if not isinstance(dim, int) or dim < 2:
+            fail(ShapeError, f"LKJCholesky: a correlation matrix of size {dim}", "dim=2 or more", dim=dim)
         self.dim = dim
         (self.concentration,) = broadcast_parameters(concentration)
         super().__init__(self.concentration.shape, (dim, dim), validate_args)

@@ -80,6 +80,9 @@ class LogNormal(Univariate):
     def cdf(self, value) -> Tensor:
         return self.base_dist.cdf(F.log(self._validate_value(value)))
 
+    def icdf(self, value) -> Tensor:
+        return F.exp(self.base_dist.icdf(value))
+
     def entropy(self) -> Tensor:
         return 0.5 + LOG_ROOT + F.log(self.scale) + self.loc
 

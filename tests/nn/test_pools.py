@@ -153,7 +153,12 @@ def test_fractional_windows_are_those_of_torch(shape, kernel, size):
 
 
 def test_mistakes_of_fractional_pools():
-    for words, text in [({}, "one of output_size"), (dict(output_size=9), "do not fit into")]:
+    for words, text in [
+        ({}, "one of output_size"),
+        (dict(output_size=9), "do not fit into"),
+        (dict(output_ratio=(0.5, 0.5, 0.5)), "must be 2 numbers"),
+        (dict(output_size=2, _random_samples=flow.rand(1, 1, 3)), r"must be \(1, 1, 2\)"),
+    ]:
         with pytest.raises(flow.ShapeError, match=text):
             F.fractional_max_pool2d(flow.ones(1, 1, 8, 8), 2, **words)
 
@@ -169,7 +174,7 @@ def test_functions_that_return_indices():
 
 def test_convolution_of_time_first():
     x, weight, bias = flow.randn(7, 2, 4), flow.randn(3, 4, 5), flow.randn(5)
-    y = F.conv_tbc(x, weight, bias, pad=1)
+    y = flow.conv_tbc(x, weight, bias, pad=1)
     expected = sum(F.pad(x, (0, 0, 0, 0, 1, 1))[k : k + 7] @ weight[k] for k in range(3)) + bias
     np.testing.assert_allclose(y.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
     with pytest.raises(flow.ShapeError, match="an input of 2"):

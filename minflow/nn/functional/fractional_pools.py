@@ -50,12 +50,22 @@ def fractional_max_pool(n: int) -> Callable[..., Pooled]:
             fail(ShapeError, f"{name}: one of output_size and output_ratio is needed", "output_ratio=0.5", input=input)
         if output_size is None:
             ratios: Any = output_ratio if isinstance(output_ratio, tuple | list) else (output_ratio,) * n
+            if len(ratios) != n:
+                fail(
+                    ShapeError,
+                    f"{name}: output_ratio must be {n} numbers, got {ratios}",
+                    "output_ratio=0.5",
+                    input=input,
+                )
             output_size = tuple([int(size * ratio) for size, ratio in zip(shape, ratios)])
         kernel, out = sizes(name, "kernel_size", kernel_size, 1, n), sizes(name, "output_size", output_size, 1, n)
         if any(m + k - 1 > size for size, k, m in zip(shape, kernel, out)):
             fail(ShapeError, f"{name}: {out} windows of {kernel} do not fit into {shape}", "fewer windows", input=input)
         if _random_samples is None:
             _random_samples = rand(*x.shape[:2], n, dtype=x.dtype, device=x.device)
+        elif _random_samples.shape != (*x.shape[:2], n):
+            what = f"{name}: _random_samples must be {(*x.shape[:2], n)}"
+            fail(ShapeError, what, "flow.rand(N, C, n) for n axes", _random_samples=_random_samples, input=input)
         index = arange(1, device=x.device).reshape(*[1] * (2 * n + 2))  # (N, C, windows of each axis, their elements)
         for axis, (size, k, m) in enumerate(zip(shape, kernel, out)):
             sample = _random_samples[..., axis if n == 3 else 1 - axis]  # PyTorch's order: the columns of images first

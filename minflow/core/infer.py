@@ -84,10 +84,8 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
 
 def specialized_kernel(op: Any, specs: tuple, outs: tuple, attrs: Mapping, device: Device) -> Any:
     """The kernel of these arrays alone, or one that is `prepared`; None for large arrays and devices; or DECOMPOSED."""
-    specialize = select(op, device_type=device.type).specialize
-    if device is not cpu and not op.is_view:
-        specialize = None
-    elif specialize is not None and is_large(op, specs, outs):
+    specialize = select(op, device_type=device.type).specialize if device is cpu or op.is_view else None
+    if specialize is not None and is_large(op, specs, outs):
         specialize = select(op, device_type=device.type, large=True).specialize
     if op.composite and runs_decomposed(op, specs, attrs, platforms_of(op, specs, outs, EAGER_PLATFORMS[device.type])):
         return DECOMPOSED

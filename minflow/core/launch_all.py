@@ -56,10 +56,8 @@ def launch_joined(op: Any, calls: Sequence[Call], attrs: Mapping) -> list[Call]:
         else:
             others.append(call)
         owners.add(owner)
-    for members in groups.values():
-        if len(members) == 1:
-            others.insert(0, members[0])
-            continue
+    others = [members[0] for members in groups.values() if len(members) == 1] + others
+    for members in [members for members in groups.values() if len(members) > 1]:
         inputs = [joined(column) for column in zip(*[arrays for arrays, _ in members])]
         results = [inputs[op.inputs.index(name)] for name in op.outputs]  # each replaces an input
         CALLS[op](*inputs, **attrs, out=results if op.many else results[0])

@@ -382,6 +382,8 @@ class Trace(Mode):
     def write(self, target, root, path, new) -> None:
         """Rebind the root and, if that has a separate history, the symbol of its storage."""
         storage = root._alias.base if root._alias is not None else root
+        if "_refuse_write" in vars(storage):  # it is a copy of elements of another tensor
+            storage._refuse_write()
         before = storage._value
         if path:  # its cheapest row may have another distribution
             new = boxed_like(self.run(view_write, (root, new), {"path": path}), root.spec, current_context().rank)

@@ -36,6 +36,15 @@ def write_old_values():
     values.add_(1)
 
 
+def write_values_in_a_graph(write, x=None):
+    def program(_, y):
+        made = flow.sparse_coo_tensor(ROWS, y, (3, 3)) if x is None else x
+        write(made._values())
+        return made.to_dense()
+
+    graph_of(program)(flow.ones(3))
+
+
 @in_cases(
     "call, kind, text",
     [
@@ -54,6 +63,8 @@ def write_old_values():
         (lambda: matrix().__setitem__(0, 1.0), flow.StateError, "cannot be written by index"),
         (lambda: matrix().coalesce().indices().mul_(2), flow.ShapeError, "read-only"),
         (write_old_values, flow.StateError, "read before another write"),
+        (lambda: write_values_in_a_graph(lambda v: v.mul_(2)), flow.TraceError, "values of .* written in a graph"),
+        (lambda: write_values_in_a_graph(lambda v: v[1:].detach().zero_(), matrix()), flow.TraceError, "in a graph"),
         (lambda: flow.nn.Parameter(matrix()), flow.GradError, "not specified"),
     ],
 )

@@ -48,6 +48,12 @@ assert overrides.SUBCLASSES == [Own] and Eager.run is not run
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
 
 
+def test_tensor_makes_a_plain_tensor():
+    x = meters()
+    copied = flow.tensor(x)
+    assert type(copied) is flow.Tensor and type(x + copied) is Meters and copied.tolist() == [1, 2]
+
+
 def test_copies_and_pickles_keep_the_class():
     x = meters()
     x.unit = "m"

@@ -21,6 +21,7 @@ from ..infer import check_memory
 from ..mode import MODE
 from ..ops.global_tensors import as_global, share
 from ..ops.shape import cat, clone, expand, full
+from ..overrides import DisableTorchFunctionSubclass
 from ..sharding import coordinates, local_slices, local_spec
 from ..source_location import fail
 from ..spec import DEFAULT_DEVICE, DEFAULT_DEVICES, Device, DType, Spec, as_dtype, cpu
@@ -192,7 +193,8 @@ def copy_of(data: Any, dtype: DTypeLike | None = None, place: Place = None) -> T
     if isinstance(place, Ranks):
         return finish(copy_of(data, dtype), place, False)
     if is_tensor(data):
-        return data.detach().clone().to(dtype=dtype, device=place)
+        with DisableTorchFunctionSubclass():  # a plain tensor, as in PyTorch
+            return data.detach().clone().to(dtype=dtype, device=place)
     if (array := device_array(data)) is not None:
         target = place or backend_of_array(array).device
         return MODE.get().constant(on_device(array, target), target).to(dtype=dtype)

@@ -6,10 +6,11 @@ from the values by one `index_add`, through which gradients reach them. Read nex
 
 from __future__ import annotations
 
+import functools
 import math
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from ..backend import namespace, on_host
 from ..base.errors import DTypeError, OutOfMemoryError, OutOfRangeError, ShapeError, StateError, TraceError
@@ -202,14 +203,22 @@ def sparse_coo_tensor(
 
 def specified_values(name: str, x: Tensor) -> Tensor:
     """`(nnz, ...)`: the values of a sparse tensor, in the order of its indices. A write to them also writes the sparse
-    tensor, except in a graph; values with a gradient are read-only.
+    tensor; values with a gradient, and those of a graph, are read-only.
     """
     indices, values, _ = coordinates_of(name, x)
     values = elements_at(x, indices) if values is None else s.clone(values)
+    if values.array is None:
+        vars(values)["_refuse_write"] = functools.partial(refuse_write, x)
     if values.array is None or values._needs:
         return protected(values)
     values._version_counter = ValuesVersion(x, values)
     return values
+
+
+def refuse_write(x: Tensor) -> NoReturn:
+    """Raise TraceError for a write to the values of x in a graph, whose sparse tensor would not see it."""
+    hint = "flow.sparse_coo_tensor(x.indices(), x.values() * 2, x.shape) is a new tensor; or write before the call"
+    fail(TraceError, "values of a sparse tensor are written in a graph", hint, x=x)
 
 
 def protected(x: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
 from .core.base import gc_pause as _gc_pause  # first: pausing the garbage collector speeds up the imports below
 from .core.messages import suggestions as _suggestions
 from .core import eager as _eager, trace as _trace  # the modes: the default one, and the one of graphs
-from .core import subclasses as _subclasses  # for classes of tensors that programs define
+from .core import subclasses as _own_classes  # for classes of tensors that programs define
 from .platforms import numpy as _numpy_kernels  # without this line, reference kernels run instead
 from .distributed.virtual import virtual_ranks as virtual_ranks
 from .core.functions.creation import (

@@ -85,11 +85,11 @@ def reduced(x: Any, where: str) -> dict[str, Any] | None:
 
 
 def resolve_saved(name: str, trusted: bool) -> Any:
-    """`resolve` for a name in a file. Raises HoldsObjects unless the file is trusted or the program has declared the
-    class or function safe, and CheckpointError if this process does not find it.
+    """`resolve` for a name in a file. Raises HoldsObjects unless the file is trusted, it names a set, or the program
+    has declared the class or function safe, and CheckpointError if this process does not find it.
     """
     if not trusted and name != NEW_OBJECT:
-        declared = {name_of(x, "a safe global"): x for x in SAFE_GLOBALS}
+        declared = {name_of(x, "a safe global"): x for x in (set, frozenset, *SAFE_GLOBALS)}
         if name not in declared:
             raise HoldsObjects(name)
         return declared[name]

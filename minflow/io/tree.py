@@ -197,7 +197,7 @@ class Writer:
         return name
 
     def refuse(self, x: Any, shown: str) -> Any:
-        if isinstance(x, tuple) and x.__reduce_ex__(4)[0] is type(None):  # meaningless in another process
+        if isinstance(x, tuple) and x.__reduce_ex__(4)[0] is type(None):  # the creation site of a module
             return self.encode(None, (), shown)
         kind = type(x).__name__
         if hasattr(x, "state_dict"):

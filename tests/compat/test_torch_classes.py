@@ -44,6 +44,7 @@ def test_types_without_instances():
     assert same is OptimizedModule and isinstance(model, nn.Module) and model(flow.ones(1, 3)).shape == (1, 2)
     assert flow.ScriptModule is flow.jit.ScriptModule
     plain = flow.compile(nn.Linear(2, 2), disable=True)
+    assert not isinstance(flow.ones(1), flow._subclasses.FakeTensor)
     for kind in (OptimizedModule, flow.jit.ScriptModule, flow.jit.ScriptFunction, flow.fx.GraphModule):
         assert inspect.isclass(kind) and not isinstance(plain, kind)
 

@@ -116,6 +116,11 @@ def test_attributes_keep_their_types(value):
     assert repr(new) == repr(value) and type(new) is type(value)
 
 
+def test_a_plain_load_builds_sets():
+    state = {"done": {1, 2}, "names": frozenset("ab")}
+    assert flow.load(saved(state)) == state and flow.load(saved(nn.Linear(1, 1).__dict__))["in_features"] == 1
+
+
 def test_settings_beside_a_state():
     state = {"args": argparse.Namespace(lr=0.1, acts=[F.relu]), "settings": Settings(8), "model": nn.Linear(2, 1)}
     new = flow.load(saved(state), weights_only=False)

@@ -45,7 +45,8 @@ x.clone().addcdiv_(0.5, x, x+1); L.addmm(0.5, L.ones(2, 2), 2, x, x.t()); L.addm
 L.ones(2, 3).addr_(2., L.ones(2), L.ones(3)); L.baddbmm(0.5, L.ones(1, 2, 2), 2., x[None], x.t()[None]);
 x.clone().sub_(0.5, x); L.ones(1, 2, 1).squeeze(0, 2); L.ones(3).broadcast_to(2, 3); x.count_nonzero(0, 1);
 L.tensor([1., 2.]).half().norm(dtype=L.float64); L.special.chebyshev_polynomial_t(x, n=2);
-L.zeros(0, dtype=L.int64)//0; L.roll(L.tensor(1.), 1); L.zeros(0).split(0); L.arange(L.tensor(3));
+L.zeros(0, dtype=L.int64)//0; L.roll(L.tensor(1.), 1); L.roll(L.arange(6).view(2, 3), (-1,));
+L.zeros(0).split(0); L.arange(L.tensor(3));
 x.masked_fill(x>2, L.tensor(9)); L.where(x>2, 1, 0); L.where(x>2, x, 0); L.where(x>2, L.tensor(1), 2.5);
 L.clamp(L.tensor([1, 5]), max=2.5); L.tensor([True, False]).max(); L.tensor([True, True]).cumsum(0);
 L.tensor([True, True]).sum(); L.tensor([True]).float().mean(); L.tensor([1, 2]).argmax();

@@ -447,7 +447,8 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] |
     start.
     """
     if dims is None:
-        return s.reshape(i.roll(flatten(input), shifts=(integer(shifts, "shifts"),), axes=(0,)), shape=input.spec.shape)
+        (shift,) = shifts if is_sequence(shifts) and len(shifts) == 1 else (shifts,)
+        return s.reshape(i.roll(flatten(input), shifts=(integer(shift, "shifts"),), axes=(0,)), shape=input.spec.shape)
     check_min_axes("roll", input)
     shifts, dims = [tuple(x) if is_sequence(x) else (x,) for x in (shifts, dims)]
     if len(shifts) != len(dims):

@@ -6,10 +6,10 @@ import pytest
 
 import minflow as flow
 from minflow import nn
-from minflow.compat.refused import RefusedType
+from minflow.compat.refused import RefusedType, hint_of
 from minflow.core.base.errors import MissingNameError
 from minflow.core.messages.suggestions import attribute_hint
-from minflow.core.messages.unsupported import IMPORTED_NAMESPACES, REFUSED, reason
+from minflow.core.messages.unsupported import IMPORTED_NAMESPACES, IMPORTED_TYPES, REFUSED, reason
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,5 @@ def test_refused_names_do_not_exist():
 
 def test_reasons():
     assert reason("nn.OFRecordSomething") == REFUSED["nn.OFRecordReader"] and reason("nn.Linear") is None
+    assert all(map(hint_of, [*IMPORTED_TYPES, *(f"{namespace}x" for namespace in IMPORTED_NAMESPACES)]))
     assert all(len(why) > 8 and "\n" not in why for why in REFUSED.values())  # covered by nn.Module

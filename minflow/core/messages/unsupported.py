@@ -156,7 +156,7 @@ REFUSED: dict[str, str] = {
            "Flowers102 OxfordIIITPet StanfordCars LFW* Kinetics*",
            "fetch and unpack its files: ImageFolder reads a folder for each class, DatasetFolder other files",
            "vision.datasets."),
-    **rows("densenet* DenseNet* googlenet GoogLeNet* inception* Inception* mobilenet_v3* MobileNet_V3* MobileNetV3 "
+    **rows("densenet* DenseNet* googlenet GoogLeNet* inception* Inception* mobilenet*v3* MobileNet_V3* MobileNetV3 "
            "efficientnet* EfficientNet* convnext* ConvNeXt* swin* Swin* shufflenet* ShuffleNet* mnasnet* MNASNet* "
            "regnet* RegNet* maxvit* MaxVit* detection* segmentation* video* quantization* optical_flow* "
            "feature_extraction* wide_resnet101_2 resnext101*",

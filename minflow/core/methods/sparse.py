@@ -86,8 +86,8 @@ class Sparse:
         return self._indices()
 
     def values(self: Tensor) -> Tensor:
-        """`(nnz, ...)`: the specified elements. A write to them writes the sparse tensor, too, unless NumPy does it.
-        Raises StateError before `coalesce`.
+        """`(nnz, ...)`: the specified elements. A write to them writes the sparse tensor, too, unless NumPy does it;
+        a graph refuses it. Raises StateError before `coalesce`.
         """
         check_coalesced("values", self)
         return self._values()

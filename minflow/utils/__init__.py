@@ -10,4 +10,4 @@ from . import (
     tensor as tensor,
 )
 
-__getattr__ = _missing_names("flow.utils", globals(), {"benchmark": "benchmark.", "tensorboard": "tensorboard."})
+__getattr__ = _missing_names("flow.utils", globals(), {"benchmark": "benchmark."})

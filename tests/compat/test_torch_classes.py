@@ -77,6 +77,7 @@ def test_torch_function_of_arguments():
     assert has_torch_function((flow.ones(1), it)) and not has_torch_function((flow.ones(1), 3))
     assert is_tensor_like(it) and is_tensor_like(flow.ones(1)) and not is_tensor_like(3)
     assert handle_torch_function(max, (it, 1), it, 1, key=2) == ("doubled", max, (Doubles,), (it, 1), {"key": 2})
+    assert handle_torch_function(max, (flow.ones(1),), 2, 3) == 3
     with pytest.raises(TypeError, match="sum for"):
         handle_torch_function(sum, (it,), it)
 

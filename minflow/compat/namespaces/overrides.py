@@ -34,9 +34,11 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 def handle_torch_function(public_api: Callable, relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
     """Return the first result of an argument's `__torch_function__` that is not NotImplemented.
 
-    public_api: the function that was called with args and kwargs.  Raises DTypeError if there is no such result.
+    public_api: the function that was called with args and kwargs; called again if no argument has the method.
+    Raises DTypeError if all results are NotImplemented.
     """
-    return call_override(public_api, args, kwargs, overriding(tuple(relevant_args)))
+    found = overriding(tuple(relevant_args))
+    return call_override(public_api, args, kwargs, found) if found else public_api(*args, **kwargs)
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable[[Callable], Callable]:

@@ -47,7 +47,8 @@ EXPLAINED_ERRORS = (*RAW_ERRORS, MinflowError, RecursionError)
 MAX_NAME_LENGTH = 100  # longest name for which suggestions are made
 NAMESPACES: dict[str, Mapping[str, Any]] = {}  # "flow.optim" -> its names
 LAZY_NAMES: dict[str, Mapping[str, str]] = {}  # "minflow.optim" -> its names that are imported on first use
-IMPORTED_ALIASES: dict[str, set[str]] = {}  # "minflow.utils" -> the aliases in it that programs have imported
+# "minflow.utils" -> the aliases in it that programs have imported, and modules that PyTorch's programs import by name
+IMPORTED_ALIASES: dict[str, set[str]] = {"minflow.utils": {"tensorboard"}}
 # job/ fills these two: "flow.nn" -> its legacy names, which are imported on first use; and a function
 # (namespace, name) -> the replacement of a name of the legacy API, or None
 LEGACY_NAMES: dict[str, Mapping[str, Any]] = {}

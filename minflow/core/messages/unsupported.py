@@ -220,6 +220,7 @@ SUBSTITUTES = {
     "utils.data": "utils.data.Dataset, IterableDataset and DataLoader",
     "nn.hooks": "module.register_full_backward_hook",
     "utils.hooks": "module.register_full_backward_hook",
+    "utils.tensorboard": "import minflow.utils.tensorboard",
 }
 
 

@@ -83,8 +83,14 @@ cudnn = ConvolutionFlags(
 )
 mps, mkl, mkldnn = BackendFlags("mps"), BackendFlags("mkl"), BackendFlags("mkldnn", enabled=False)
 openmp, opt_einsum = BackendFlags("openmp"), BackendFlags("opt_einsum", enabled=False, strategy=None)
-compiler = BackendFlags("compiler", suppress_errors=False, verbose=False, cache_size_limit=8)
-compiler.triton, compiler.cpp = BackendFlags("compiler.triton"), BackendFlags("compiler.cpp")
+compiler = BackendFlags(
+    "compiler",
+    suppress_errors=False,
+    verbose=False,
+    cache_size_limit=8,
+    triton=BackendFlags("compiler.triton"),
+    cpp=BackendFlags("compiler.cpp"),
+)
 
 
 class CudaFlags(BackendFlags):

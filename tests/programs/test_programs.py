@@ -43,7 +43,7 @@ def bits(tensor):
 
 def state_bits(run):
     found = {name: bits(tensor) for name, tensor in run.model.state_dict().items()}
-    for i, parameter in enumerate(run.optimizer.parameters()):
+    for i, parameter in enumerate(run.optimizer._all_parameters()):
         found |= {f"{i} {key}": bits(tensor) for key, tensor in run.optimizer.state[parameter].items()}
     return found
 

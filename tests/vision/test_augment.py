@@ -326,7 +326,7 @@ def test_probability_and_positions():
     (lambda: F.equalize(FLOATS), DTypeError, "equalize takes a tensor of bytes, got float32"),
     (lambda: F.posterize(BYTES, 9), OutOfRangeError, "got 9"),
     (lambda: T.RandomPerspective(2.0), OutOfRangeError, r"distortion_scale must be in \[0, 1\], got 2.0"),
-    (lambda: T.v2, MissingNameError, r"ToTensor\(\)"),
+    (lambda: T.v2.ToImage, MissingNameError, r"ToTensor\(\)"),
 ])  # fmt: skip
 def test_mistakes(mistake, kind, said):
     with pytest.raises(kind, match=said) as caught:

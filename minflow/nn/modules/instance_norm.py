@@ -45,9 +45,10 @@ class InstanceNorm(LegacyOverload, BatchNorm):
 
     def _check_input(self, input: Tensor) -> None:
         """Raise ShapeError if the input does not have the axes of this layer."""
-        name, shape = type(self).__name__, input.spec.shape
+        name = type(self).__name__
         F.arguments.check_tensor(name, input)
         self._check_input_dim(input)
+        shape = input.spec.shape
         axis = len(shape) - self._axes[0] if len(self._axes) == 2 else 1
         if shape[axis] != self.num_features:
             what = f"{name}: the input has {shape[axis]} channels (axis {axis}), num_features is {self.num_features}"

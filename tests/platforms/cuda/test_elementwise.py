@@ -50,10 +50,10 @@ def operands_of(op, dtype, form):
     n, count = len(NUMBERS), len(op.inputs)
     if form == "contiguous":
         pairs = np.array([*itertools.product(NUMBERS, NUMBERS)]).T
-        arrays = [*pairs, pairs[0][::-1].copy()][:count]
+        arrays = [*pairs, *pairs[:, ::-1].copy()][:count]
         arrays = [np.concatenate([x, rng.normal(size=300) * 3]) for x in arrays]
     else:
-        arrays = [rng.normal(size=shape) * 3 for shape in ((n, 3, 5), (n, 1, 5), (3, 1))[:count]]
+        arrays = [rng.normal(size=shape) * 3 for shape in ((n, 3, 5), (n, 1, 5), (3, 1), (n, 1, 1))[:count]]
         arrays[0][:, 0, 0] = NUMBERS
     found = [flow.tensor(x).to(dtype) for x in arrays]
     if form == "strided":

@@ -121,7 +121,7 @@ def test_each_language_updates_its_own_page(folder, monkeypatch):
     monkeypatch.chdir(folder / "zh")
     keep(folder, slope="right")
     welcome.refresh()
-    assert "| [02 - 下山](02_down.ipynb) | 往哪边走？ | 40 | ✓ 1 of 1 |" in pages[1].read_text(encoding="utf-8")
+    assert "| [02 - 下山](02_down.ipynb) | 往哪边走？ | 40 | ✓ 1/1 |" in pages[1].read_text(encoding="utf-8")
     assert pages[0].read_text(encoding="utf-8") == before
 
 

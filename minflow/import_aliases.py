@@ -59,8 +59,7 @@ ALIASES = {
     "random.fork_rng": "compat.namespaces.threads:fork_rng",
     **{name: f"core.functions.storages:{name}" for name in ("TypedStorage", "UntypedStorage")},
     "__config__": "compat.namespaces.config", "xpu": "compat.namespaces.mps",
-    **dict.fromkeys(("utils.tensorboard", "utils.tensorboard.writer"), "utils.tensorboard_writer"),
-    "utils.tensorboard.summary": "utils.tensorboard_writer:summary",
+    "utils.tensorboard.writer": "utils.tensorboard", "utils.tensorboard.summary": "utils.tensorboard:summary",
     "hub": "io.hub", "utils.model_zoo": "io.hub",
     "autograd.graph": "core.grad.saved_tensors",
     "autograd.function": "core.grad.function", "autograd.autograd_function": "core.grad.function",
@@ -264,9 +263,7 @@ class MissingFinder:
             return ModuleSpec(name, MissingFinder, is_package=True)  # type: ignore[arg-type]
         inner = above.partition(".")[2]
         spaces = [inner, *(alias for alias, home in ALIASES.items() if home == inner), *MERGED.get(inner, ())]
-        home, _, file = above.rpartition(".")
-        hidden = inner.startswith(("core.", "compat.")) or file in suggestions.IMPORTED_ALIASES.get(home, ())
-        public = next((it for it in spaces[1:] if hidden), inner)
+        public = next((it for it in spaces[1:] if inner.startswith(("core.", "compat."))), inner)
         hint = next(filter(None, [reason(f"{it}.{last}".lstrip(".")) for it in spaces]), hint)
         name = f"{absolute_name(public)}.{last}"
         hint = hint or substitute(f"{public}.{last}") or f"dir({absolute_name(public)}) lists what is there"

@@ -476,7 +476,7 @@ LATE = {
     "minflow.platforms.cupy.backend",  # imported if CuPy is there
     "minflow.compat.einops",  # where a program imports einops
     "minflow.compat.einops_backend",
-    "minflow.utils.tensorboard_writer",
+    "minflow.utils.tensorboard",
 }
 LATE_FOLDERS = (f"{COMPILED}.codegen.", f"{COMPILED}.kernels.")  # where kernels are used
 

@@ -31,7 +31,7 @@ is_sparse is_meta itemsize nbytes""".split()
 # Methods that are not functions of PyTorch, or whose parts are: iteration unbinds.
 OWN = """__init__ __new__ __init_subclass__ __class__ __getattribute__ __setattr__ __delattr__ __dir__ __hash__ __iter__
 __copy__ __reduce__ __reduce_ex__ __sizeof__ __getstate__ __str__ __subclasshook__ __torch_function__ __instancecheck__
-as_subclass read_array lent_array grad_owner scalar_element""".split()
+as_subclass""".split()
 
 
 class Overridable(Tensor):

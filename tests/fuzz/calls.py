@@ -791,8 +791,8 @@ REASONS = {  # a reason not to call -> the public names
         Tensor.col_indices Tensor.coalesce Tensor.is_coalesced Tensor.sparse_mask Tensor.sparse_dim Tensor.dense_dim
         Tensor.indices Tensor.values""",
     "PyTorch's warns or needs a window: tests/core/test_stft_torch.py": "stft istft Tensor.stft Tensor.istft",
-    "random places, or another function's result: tests/nn/test_pools.py": """F.conv_tbc F.max_pool1d_with_indices
-        F.max_pool2d_with_indices F.max_pool3d_with_indices F.adaptive_max_pool1d_with_indices
+    "random places, or another function's result: tests/nn/test_pools.py": """conv_tbc F.conv_tbc
+        F.max_pool1d_with_indices F.max_pool2d_with_indices F.max_pool3d_with_indices F.adaptive_max_pool1d_with_indices
         F.adaptive_max_pool2d_with_indices F.adaptive_max_pool3d_with_indices F.fractional_max_pool2d
         F.fractional_max_pool3d F.fractional_max_pool2d_with_indices F.fractional_max_pool3d_with_indices
         nn.FractionalMaxPool2d nn.FractionalMaxPool3d""",

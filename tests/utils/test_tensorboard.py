@@ -38,10 +38,9 @@ def imported(monkeypatch, writer):
     package = ModuleType("tensorboardX")
     package.SummaryWriter, package.summary = writer, ModuleType("tensorboardX.summary")
     monkeypatch.setitem(sys.modules, "tensorboardX", package if writer else None)
-    for name in ("minflow.utils.tensorboard", "minflow.utils.tensorboard_writer"):
-        module = sys.modules.pop(name, None)
-        monkeypatch.setitem(sys.modules, name, module)
-        del sys.modules[name]
+    module = sys.modules.pop("minflow.utils.tensorboard", None)
+    monkeypatch.setitem(sys.modules, "minflow.utils.tensorboard", module)
+    del sys.modules["minflow.utils.tensorboard"]
     return importlib.import_module("minflow.utils.tensorboard")
 
 

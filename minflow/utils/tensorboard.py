@@ -19,7 +19,7 @@ from ._pytree import tree_map_only
 try:
     from tensorboardX import SummaryWriter as Writer, summary as summary
 except ImportError:
-    Writer, summary = object, ModuleType("minflow.utils.tensorboard.summary")
+    Writer, summary = object, ModuleType(f"{__name__}.summary")
 
 
 def to_array(x: Tensor) -> Any:

@@ -73,5 +73,5 @@ def set_clock(monkeypatch):
         current_stream().records.clear()
         current_stream().callers.forget()
         for name, module in list(sys.modules.items()):  # also those that were imported in the meantime
-            if name.startswith("minflow") and vars(module).get("clock") is clock:
+            if name.startswith("minflow") and getattr(module, "__dict__", {}).get("clock") is clock:
                 module.clock = time.perf_counter

@@ -280,8 +280,8 @@ MECHANISM = [
 ]
 # The most lines of code, without the examples that ops are tested with: of the mechanism, and of all that minflow
 # imports and its widgets, without exercises. `python -m tests.test_layering` prints the lines of each room.
-MECHANISM_MOST = 4650
-PACKAGE_MOST = 97_400
+MECHANISM_MOST = 4_660
+PACKAGE_MOST = 97_600
 # Rooms with parts that are counted apart.
 PARTS = (
     "core.ops",

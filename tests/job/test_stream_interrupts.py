@@ -4,6 +4,7 @@ Afterwards no lock is held, no mode is left, steps are complete, no run continue
 steps, and the next call is correct.
 """
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -49,8 +50,19 @@ def run(jobs):
 
 
 def paused(jobs, seen):
-    it = run(jobs)
-    it.pause(), it.resume(), it.stop()
+    """The run waits for its second batch, so that it is still there to be paused, resumed and stopped."""
+    go = threading.Event()
+
+    def batches():
+        yield ONES
+        assert go.wait(LONG)
+        yield ONES
+
+    try:
+        it = flow.start(jobs["later"], batches())
+        it.pause(), it.resume(), it.stop()
+    finally:
+        go.set()
     ended(it)
 
 
@@ -122,8 +134,9 @@ def check(jobs, place):
 
 
 def wait_for_the_end(place):
-    """Wait for what the interrupt left running: steps in progress, and a run that was told to stop."""
+    """Wait for what the interrupt left running: steps in progress, and a run that was told to stop or to pause."""
     for run in current_stream().runs:
+        run.resume()
         assert run.finished.wait(LONG), place
     assert current_stream().wait_until_idle(LONG), place
 

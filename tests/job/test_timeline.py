@@ -10,7 +10,7 @@ from builders import BAD, GOOD, LONG, ONES, counting_job, failing_job, predict_j
 import minflow as flow
 import minflow.typing as tp
 from minflow.core.base.errors import JobError
-from minflow.job.queue.stream import current_stream
+from minflow.job.queue.stream import Stream, current_stream
 from tests.clocks import set_clock, until
 
 pytestmark = pytest.mark.usefixtures("clean_queue")
@@ -20,13 +20,26 @@ def spans(steps):
     return [x for s in steps for x in s.loads]
 
 
-def test_sync_job_waits_and_async_job_does_not():
+@pytest.fixture
+def callers_wait(monkeypatch):
+    """The worker begins a step once its caller waits for it: otherwise the result may be there before the caller is."""
+    work = Stream.work
+
+    def late(stream, step):
+        if step.waited_for:
+            until(lambda: step.computed.waiters)
+        work(stream, step)
+
+    monkeypatch.setattr(Stream, "work", late)
+
+
+def test_sync_job_waits_and_async_job_does_not(callers_wait):
     job = counting_job(result=tp.Numpy)
     for _ in range(6):
         job(ONES)
     t = flow.timeline(job)
     assert t.mode == "sync" and len(t) == 6 and t.best >= 1
-    for before, after in zip(t.record.steps, t.record.steps[1:]):
+    for before, after in itertools.pairwise(t.record.steps):
         assert after.waits and after.waits[-1][1] >= before.compute[1]
         assert all(a >= end or b <= begin for a, b in after.loads for begin, end in after.waits)
     flow.clear_default_session()
@@ -130,7 +143,7 @@ def test_time_of_another_job_in_the_loop_is_counted(clock):
     assert flow.timeline("test").mode == "sync"
 
 
-def test_loop_that_waits_for_two_jobs_is_sync():
+def test_loop_that_waits_for_two_jobs_is_sync(callers_wait):
     train, test = [counting_job(name, result=tp.Numpy) for name in ("train", "test")]
     for _ in range(6):
         train(ONES)

@@ -14,6 +14,7 @@ import minflow.typing as tp
 from minflow import nn
 from minflow.core.base import events
 from minflow.job.queue.events import JobCalled
+from minflow.job.queue.stream import current_stream
 from tests.widgets.scripts import in_node, needs_node
 from tests.widgets.watching import X, eager_step, header, job, model_and_optimizer, until
 
@@ -113,9 +114,10 @@ def loop(request, front):
 
 
 def held(loop):
-    """Pause, and return the number of steps once no further step is taken."""
+    """Pause, and return the number of steps once no further step is taken, and those in the queue have ended."""
     loop.curve.control.pause()
     until(lambda: loop.curve.control.resumed.waiters)
+    assert current_stream().wait_until_idle(60)
     return loop.steps
 
 

@@ -148,9 +148,17 @@ def slowly(n):
 
 
 def test_two_runs_are_drawn_on_one_clock_with_the_gain_so_far(front):
-    jobs = adding(name="second"), adding(tp.Numpy, "first")
-    runs = [flow.start(job, slowly(150), own_session=True) for job in jobs]
+    jobs, drawn = (adding(name="second"), adding(tp.Numpy, "first")), threading.Event()
+
+    def batches():
+        yield from slowly(149)
+        assert drawn.wait(60)
+        yield ONES
+
+    runs = [flow.start(job, batches(), own_session=True) for job in jobs]
     live = watch_timeline(*runs)
+    until(lambda: front.sent and b"times as fast as sync so far" in front.sent[-1])
+    drawn.set()
     until(lambda: front.left)
     both, line = live.timeline, live.line()
     a, b = sorted(live.followed, key=lambda one: one.mode, reverse=True)
@@ -254,11 +262,17 @@ def test_mistakes():
 
 
 def test_paused_run_keeps_its_rate(front, clock):
-    job = adding()
-    run = flow.start(job, [ONES] * 60, callback=lambda x: (clock.sleep(0.005), time.sleep(0.001)))
-    until(lambda: run.steps > 20)
-    run.pause()
-    until(lambda: run.resumed.waiters)
+    job, started = adding(), threading.Event()
+
+    def callback(x):
+        clock.sleep(0.005)
+        assert started.wait(60)
+        if run.steps == 20:
+            run.pause()
+
+    run = flow.start(job, [ONES] * 60, callback=callback)
+    started.set()
+    until(lambda: run.steps >= 20 and run.resumed.waiters)
     current_stream().wait_until_idle()
     clock.sleep(2.0)
     run.resume()

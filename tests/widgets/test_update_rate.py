@@ -119,12 +119,13 @@ def test_no_output_in_a_later_cell(client):
         client,
         """import threading
 first, second = (flow.start(hands, [(ones,)] * 100_000) for _ in range(2))
-curve, live, over = watch(first), watch_timeline(second), threading.Event()
+curve, live, begun, over = watch(first), watch_timeline(second), threading.Event(), threading.Event()
 def train():
     with LossCurve() as curve:
         while not over.wait(0.001):
             curve.add(loss=1.0)
-thread = threading.Thread(target=train); thread.start()""",
+            begun.set()
+thread = threading.Thread(target=train); thread.start(); begun.wait(60);""",
         after=0.3,
     )
     assert [kind for _, kind, _, _ in shown].count("display_data") >= 2

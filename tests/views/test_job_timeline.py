@@ -331,6 +331,12 @@ def test_short_last_step_is_visible_as_text():
     assert compute.split()[1:] == ["1", "!"]
 
 
+def test_short_work_of_a_gpu_is_visible_as_text():
+    steps = [replace(s, gpu=(s.compute[1] - 1e-6, s.compute[1])) for s in sync(2, load=1.0, comp=0.01).steps]
+    gpu = next(line for line in timeline_text(TimelineRecord("job", tuple(steps), 4)).splitlines() if "GPU" in line)
+    assert gpu.split()[1:] == ["1", "2"]
+
+
 def test_text_lanes():
     lines = timeline_text(sync(4, load=0.004, comp=0.004)).splitlines()
     assert lines[0] == "train_job, sync: 4 steps in 32 ms"

@@ -34,9 +34,9 @@ def lanes_text(steps: tuple[StepTimes, ...], seconds: float, columns: int = COLU
     lines = [[" "] * columns for _ in LANES]
     for bar in sorted(drawn, key=lambda b: b.kind != "wait"):  # busy overwrites wait
         first, last = [min(max(round((t - start) / seconds * columns), 0), columns) for t in (bar.start, bar.stop)]
-        if bar.lane == 2 and last == first:
+        if LANES[bar.lane] in ("compute", "GPU") and last == first:
             first = min(first, columns - 1)
-            last = first + 1  # compute of every step is visible, even of a short one at the end
+            last = first + 1  # the work of every step is visible, even of a short one at the end
         mark = "." if bar.kind == "wait" else "!" if bar.kind == "failed" else str(bar.number % 10)
         lines[bar.lane][first:last] = mark * (last - first)
     named = [f"  {name:9}{''.join(line).rstrip()}".rstrip() for name, line in zip(LANES, lines)]

@@ -25,6 +25,7 @@ from minflow.platforms.compiled.lowering import BATCH_SETUP, Lowering
 from minflow.platforms.compiled.runtime import task_scheduler
 from minflow.platforms.compiled.runtime.instructions import instruction
 from tests import sampling
+from tests.clocks import until
 from tests.single_tasks import tasks_of
 from tests.threads import run_in_threads
 
@@ -214,9 +215,12 @@ def test_many_runs_under_load():
     busy.start()
     try:
         run_in_threads(2, lambda number: repeated(number, 500))
-        before = memory()
-        run_in_threads(2, lambda number: repeated(number, 5000 if sampling.complete else 700))
-        assert memory() - before < 4 << 20
+        for _ in range(3):  # other threads of this process may allocate, in one of the tries
+            before = memory()
+            run_in_threads(2, lambda number: repeated(number, 5000 if sampling.complete else 700))
+            if (grown := memory() - before) < 4 << 20:
+                break
+        assert grown < 4 << 20
     finally:
         stop.set()
         busy.join()
@@ -269,8 +273,7 @@ def test_program_is_freed_while_workers_sleep():
     Settings.threads = 2
     for seed in range(20):
         repeated(seed, 2)
-        time.sleep(0.002)  # long enough for workers to sleep
-    assert task_scheduler.TEAM.words[task_scheduler.SLEEPING // 8] == task_scheduler.TEAM.helpers
+        until(lambda: task_scheduler.TEAM.words[task_scheduler.SLEEPING // 8] == task_scheduler.TEAM.helpers)
 
 
 def test_process_exits_while_workers_spin():

@@ -30,8 +30,11 @@ def descriptors():
     return len(os.listdir("/proc/self/fd")) if sys.platform.startswith("linux") else 0
 
 
-def left_behind():
-    """Return the threads and processes that do not end, and the number of open descriptors."""
+def left_behind(before=None):
+    """Return the threads and processes that do not end, and the number of open descriptors.
+
+    before: an earlier number. If more are open, wait for another thread to close those that it has just opened.
+    """
     gc.collect()
     threads = [t for t in threading.enumerate() if t.name.startswith("minflow-loader")]
     for thread in threads:
@@ -40,7 +43,18 @@ def left_behind():
         process.join(LONG)
         del process  # it holds descriptors
     gc.collect()
+    end = time.monotonic() + LONG
+    while before is not None and descriptors() > before and time.monotonic() < end:
+        time.sleep(0.01)
+        gc.collect()
     return [t for t in threads if t.is_alive()], multiprocessing.active_children(), descriptors()
+
+
+def check_nothing_is_left(before, where=""):
+    """Return the number of open descriptors: fewer than before if an object of an earlier test was freed meanwhile."""
+    threads, processes, after = left_behind(before)
+    assert (threads, processes) == ([], []) and after <= before, where
+    return after
 
 
 class Numbers(Dataset):
@@ -135,7 +149,7 @@ def test_no_resource_is_left(end, crew):
     before = left_behind()[2]
     for _ in range(3):
         ENDS[end](crew)
-        assert left_behind() == ([], [], before)
+        before = check_nothing_is_left(before)
 
 
 @pytest.mark.parametrize("crew", [THREADS, PROCESSES], ids=IDS[1:])
@@ -163,7 +177,7 @@ def test_workers_that_cannot_be_started(crew, failing, monkeypatch):
     with pytest.raises(WorkerError, match=rf"only {failing} of 3 worker (threads|processes)(.|\n)*no more"):
         next(iter(DataLoader(Numbers(), 4, **crew | {"num_workers": 3})))
     monkeypatch.undo()
-    assert left_behind() == ([], [], before)
+    check_nothing_is_left(before)
 
 
 def test_leaving_a_loop_does_not_wait_for_a_slow_sample(monkeypatch):
@@ -198,11 +212,7 @@ def interrupts(crew, walk, monkeypatch):
         tracer = Interrupter(FILES, i)
         came += tracer.run(lambda: walk(crew))
         code, line = tracer.lines[i]
-        end = time.monotonic() + LONG
-        while left_behind()[2] > before and time.monotonic() < end:  # a worker that ends later closes them then
-            time.sleep(0.01)
-        before = min(before, left_behind()[2])  # fewer if an object of an earlier test was freed meanwhile
-        assert left_behind() == ([], [], before), f"{Path(code.co_filename).name}:{line} in {code.co_name}"
+        before = check_nothing_is_left(before, f"{Path(code.co_filename).name}:{line} in {code.co_name}")
     whole(crew)
     return len(places), came
 

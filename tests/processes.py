@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from tests.sources import TOP
@@ -14,6 +15,11 @@ def environment(*folders: Any, **settings: str) -> dict[str, str]:
     """
     path = [*map(str, folders), str(TOP), str(TOP / "widgets"), os.environ.get("PYTHONPATH", "")]
     return os.environ | {"PYTHONPATH": os.pathsep.join(path)} | settings
+
+
+def open_files(process: int) -> list[str]:
+    """Return the paths of the files that this process keeps open. Linux only."""
+    return [os.path.realpath(link) for link in Path(f"/proc/{process}/fd").iterdir()]
 
 
 def python(*words: Any, cwd: Any = None, path: Any = (), **settings: str) -> subprocess.CompletedProcess:

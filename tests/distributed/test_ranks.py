@@ -48,7 +48,7 @@ FAULTS = {  # what a rank does -> what the error says
     "order": "the ranks do not call the same collective\n.*rank 0 .*all_reduce .*\n.*rank 1 .*barrier",
     "explains": "ShapeError: matmul: .*|on rank 1 of 3",
     "missing": r"after 1 seconds not all ranks have called #1 all_reduce.* at program.py:\d+\n"
-    r"  rank 0  is at program.py:\d+  dist.all_reduce.t. if rank else time.sleep.3.; it has called no collective",
+    r"(?:  rank \d .*\n)*  rank 0  is at program.py:\d+  while rank.*; it has called no collective",
     "raises": r"Traceback .most recent call last.:\n *File .*program.py., line \d+, in .module.\n"
     r"[\s\S]*ValueError: oops",
     "exits": "rank 1 has ended with exit code 3",
@@ -56,23 +56,31 @@ FAULTS = {  # what a rank does -> what the error says
     r"#1 all_reduce sum float32.4. at program.py:\d+\n",
     "exits with a message": "rank 1 has ended with exit code 1: bad settings",
     "computes on": r"after 1 seconds not all ranks have called #1 barrier.*\n"
-    r"(?:  rank \d .*\n)*  rank 1  is at program.py:\d+  while fault",  # a rank that begins to wait may be named, too
+    r"(?:  rank \d .*\n)*  rank 1  is at program.py:\d+  while rank",  # a rank that begins to wait may be named, too
 }
 PROGRAM = """
 import sys, time
+from pathlib import Path
 import minflow as flow
 from minflow import distributed as dist
 
+LATE = {"missing": 0, "computes on": 1}  # the rank that does not come
+
 def main(fault):
-    dist.init_process_group(timeout=1 if fault in ("missing", "computes on") else 60)
+    dist.init_process_group(timeout=1 if fault in LATE else 60)
     rank, t = dist.get_rank(), flow.ones(4)
+    arrived = Path(__file__).with_name("arrived")  # the second of the others begins there
+    if rank == LATE.get(fault):
+        arrived.touch()
+    while fault in LATE and not arrived.exists():
+        time.sleep(0.01)
     if fault == "shape":
         dist.all_reduce(t if rank else flow.ones(5))
     elif fault == "order":
         dist.barrier() if rank else dist.all_reduce(t)
         dist.all_reduce(t) if rank else dist.barrier()
-    elif fault == "missing":
-        dist.all_reduce(t) if rank else time.sleep(3)
+    elif fault == "missing" and rank:
+        dist.all_reduce(t)
     elif fault == "exits" and rank == 1:
         sys.exit(3)
     elif fault == "exits with a message" and rank == 1:
@@ -85,7 +93,7 @@ def main(fault):
             return
     elif fault == "explains" and rank == 1:
         flow.ones(2, 3) @ flow.ones(2, 3)
-    while fault == "computes on" and rank == 1:
+    while rank == LATE.get(fault):
         pass
     dist.barrier()
 
@@ -239,25 +247,26 @@ def test_interrupt_ends_virtual_ranks_that_compute():
 
 
 def test_two_threads_of_a_rank_cannot_call_collectives_at_once():
+    called = threading.Event()
+
     def work():
         if dist.get_rank():
+            assert called.wait(60)
             return
-        thread = flow.core.context.current_context().spawn(other)
-        while not any(world.rounds for world in [flow.distributed.world.world().world]):
+        flow.core.context.current_context().spawn(other)
+        while not flow.distributed.world.world().world.rounds:
             time.sleep(0.001)
-        dist.barrier()
-        thread.join()
+        try:
+            dist.barrier()
+        finally:
+            called.set()
 
     def other():
         with contextlib.suppress(flow.RankError):
             dist.barrier()
 
-    def both():
-        dist.init_process_group(timeout=20)
-        work() if dist.get_rank() == 0 else time.sleep(1)
-
     with flow.virtual_ranks(2) as ranks, pytest.raises(flow.RankError, match="two threads of rank 0 call collectives"):
-        ranks.run(both)
+        ranks.run(work)
 
 
 def test_error_of_a_rank_is_raised_with_its_rank():
@@ -296,14 +305,16 @@ PLACE = r"rank 1 +is at test_ranks.py:\d+  release\.wait.*this line"
 
 @pytest.mark.parametrize("call_of", [timeout_of_all, timeout_of_a_group, timeout_of_a_call])
 def test_place_of_a_missing_rank_is_shown(call_of):
-    release = threading.Event()
+    arrived, release = threading.Event(), threading.Event()
 
     def work():
         call = call_of()
         if dist.get_rank() == 1:
+            arrived.set()
             release.wait(20)  # this line
         else:
             try:
+                assert arrived.wait(60)
                 call()
             finally:
                 release.set()

@@ -18,13 +18,14 @@ import minflow as flow
 from minflow import distributed as dist, nn
 from minflow.distributed.processes import board
 from minflow.nn.parallel import DistributedDataParallel
-from tests.processes import environment, python
+from tests.clocks import until
+from tests.processes import environment, open_files, python
 
 mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed (extra mpi)")
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which process has ended first")
 launch = sys.executable, "-m", "minflow.distributed.launch"
+TOPOLOGY = "/tmp/hydra_hwloc_xmlfile_"  # the name of a file that Hydra's proxy, the parent of ranks, keeps open
 LIMIT = 60  # seconds in which all ranks end; a launch takes most of them on a busy machine
-TOPOLOGIES = "hydra_hwloc_xmlfile_*"  # files of Hydra in /tmp, which its processes read as they start
 TRAINING = """
 import os, signal, sys, threading
 import minflow as flow
@@ -121,10 +122,9 @@ def test_ranks_killed_at_random_instants(part, tmp_path):
 @linux
 @pytest.mark.parametrize("killed", ["launcher", "proxy"])
 def test_ranks_end_with_their_launcher(killed, tmp_path):
-    before = set(Path("/tmp").glob(TOPOLOGIES))
     process, ranks = start(tmp_path)
-    topologies = set(Path("/tmp").glob(TOPOLOGIES)) - before
     parent = int(Path(f"/proc/{ranks[0]}/stat").read_text().rpartition(")")[2].split()[1])
+    topologies = [path for path in open_files(parent) if TOPOLOGY in path]
     os.kill(process.pid if killed == "launcher" else parent, signal.SIGKILL)
     process.communicate(timeout=LIMIT)
     end = time.monotonic() + LIMIT
@@ -135,7 +135,7 @@ def test_ranks_end_with_their_launcher(killed, tmp_path):
             os.kill(rank, 0)
     assert not list(tmp_path.glob("minflow_ranks_*"))
     for path in topologies:  # a proxy that is killed leaves its file behind
-        path.unlink(missing_ok=True)
+        Path(path).unlink(missing_ok=True)
 
 
 def test_entries_of_a_board():
@@ -162,14 +162,16 @@ def test_entries_of_a_board():
 
 
 WAITING = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from minflow import distributed as dist
+from tests.processes import open_files
 
 dist.barrier()
 if sys.platform == "linux":
     shared = [line for line in Path("/proc/self/maps").read_text().splitlines() if "/dev/shm/" in line]
     assert all(line.endswith("(deleted)") for line in shared), shared
+    print("parent has", *open_files(os.getppid()), flush=True)
 if dist.get_rank() == 0:
     time.sleep(2)
 else:
@@ -186,14 +188,12 @@ dist.barrier()
 def test_waiting_ranks_sleep_and_leave_no_files(tmp_path):
     """More ranks than a small computer has cores; the memory that they share has no name that could stay."""
     (tmp_path / "program.py").write_text(WAITING)
-    before = set(Path("/tmp").glob(TOPOLOGIES))
     done = python(*launch[1:], "-n", "4", "program.py", cwd=tmp_path)
     used = [float(seconds) for seconds in re.findall(r"waited (\S+)", done.stdout)]
     assert len(used) >= 1 and max(used) < 0.5 and done.returncode == 5, done.stdout + done.stderr
-    end = time.monotonic() + LIMIT
-    while (left := set(Path("/tmp").glob(TOPOLOGIES)) - before) and time.monotonic() < end:
-        time.sleep(0.1)  # until launches that run beside this test have ended
-    assert not left
+    topologies = re.findall(rf"{TOPOLOGY}\w+", done.stdout)
+    assert "parent has" in done.stdout or sys.platform != "linux", done.stdout
+    until(lambda: not any(map(os.path.exists, topologies)))
 
 
 @pytest.mark.slow

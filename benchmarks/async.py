@@ -4,7 +4,7 @@
     python benchmarks/async.py --only mlp zlib            # rows of some models and loaders
     python benchmarks/async.py --shares 1 --cores idle    # loader as long as the step, with idle cores
     python benchmarks/async.py --quick                    # a quick look: the MLP, a few short rounds
-    python benchmarks/async.py --json result.json         # the same figures as JSON
+    python benchmarks/async.py --output result.json       # the figures as JSON
 
 A row trains one model with one loader whose time is a given share of a step. A round trains it synchronously and
 asynchronously, in alternating order, with the same initial weights and seed; the losses of all runs must be
@@ -17,16 +17,16 @@ which is a pair. busy: while an endless process runs on each core.
 
 import argparse
 import gc
-import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
+
+import record
+from timing import busy
 
 BATCH, SHAPE = 100, (100, 1, 28, 28)
 MODELS = ("mlp", "lenet")
@@ -253,23 +253,9 @@ class Bench:
         return pairs
 
 
-@contextmanager
-def busy(count: int) -> Iterator[None]:
-    """Run n processes that compute until the block, or this process, ends."""
-    code = f"import os\nwhile os.getppid() == {os.getpid()}:\n for i in range(1_000_000): pass"
-    processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
-def measure(model: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(run: record.Run, model: str, options: argparse.Namespace) -> None:
     """Measure the rows of one model, and print each when it is done."""
     bench = Bench(model, max(4, STEPS[model] // 4) if options.quick else STEPS[model])
-    found = []
     print(f"\n{model}: {bench.steps} steps a run, {options.rounds} rounds")
     print("  loader   share  cores    load, ms compute, ms    sync, ms   async, ms   ideal  gain: best  median")
     for kind in options.loaders:
@@ -279,13 +265,7 @@ def measure(model: str, options: argparse.Namespace) -> list[dict[str, Any]]:
             for cores in options.cores:
                 with busy(os.cpu_count() or 1 if cores == "busy" else 0):
                     row = figures(bench.rounds(loader, options.rounds))
-                row |= {
-                    "model": model,
-                    "loader": kind,
-                    "share": share,
-                    "cores": cores,
-                    "system load": os.getloadavg()[0],
-                }
+                row |= {"name": model, "loader": kind, "share": share, "cores": cores, "samples": options.rounds}
                 parts = "".join(
                     f"{row[part] * 1e3:12.2f}" for part in ("load", "compute", "synchronous", "asynchronous")
                 )
@@ -294,12 +274,11 @@ def measure(model: str, options: argparse.Namespace) -> list[dict[str, Any]]:
                     f"{cores}{parts}{row['ideal']:8.2f}{row['best']:12.0%}{row['median']:8.0%}   "
                 )
                 print((line + verdict(row, kind, share, cores)).rstrip(), flush=True)
-                found.append(row)
-    return found
+                run.add(**row, load_average=record.load_average())
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = record.parser(__doc__)
     words = (*MODELS, *LOADERS)
     parser.add_argument("--only", nargs="*", choices=words, default=(), metavar="WORD", help=f"of {', '.join(words)}")
     parser.add_argument(
@@ -310,7 +289,6 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="the MLP, loaders as long as the step, idle cores, 3 short rounds"
     )
-    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     options = parser.parse_args(arguments)
     options.models = [name for name in MODELS if name in options.only] or list(MODELS[: 1 if options.quick else None])
     options.loaders = [name for name in LOADERS if name in options.only] or list(LOADERS)
@@ -324,16 +302,15 @@ def main() -> int:
     """Return 1 if losses differ, else 0: a missed aim is reported but is not an error."""
     options = parse()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    import numpy as np
     import threadpoolctl
 
-    print(f"numpy {np.__version__}, {os.cpu_count()} cores, system load {os.getloadavg()[0]:.1f}; one BLAS thread")
+    run = record.Run("async", options)
+    run.say("one BLAS thread; gain relative to perfect overlap of loader and step")
     with threadpoolctl.threadpool_limits(1, "blas"):
-        rows = [row for model in options.models for row in measure(model, options)]
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"rounds": options.rounds, "aim": TARGET_GAIN_SHARE, "rows": rows}, file, indent=1)
-    same = all(row["same losses"] for row in rows)
+        for model in options.models:
+            measure(run, model, options)
+    run.finish()
+    same = all(row["same losses"] for row in run.rows)
     print("\nlosses: " + ("the same bits in every run of every row" if same else "DIFFERENT BITS"))
     return 0 if same else 1
 

@@ -4,7 +4,7 @@
     python benchmarks/compiled.py --only lenet --kinds train --pin     # one row; at one thread, on one core
     python benchmarks/compiled.py --compile --onnx                     # and torch.compile, onnxruntime
     python benchmarks/compiled.py --busy 1                             # while another process keeps a core busy
-    python benchmarks/compiled.py --json result.json                   # the same figures as JSON
+    python benchmarks/compiled.py --output result.json                 # the figures as JSON
 
 A round runs every contestant once untimed, so that caches filled and threads left spinning by the previous contestant
 do not count, and once timed. A ratio is the median, with quartiles, of a contestant's time divided by that of PyTorch's
@@ -22,27 +22,37 @@ and of a step of a small model (Linux only).
 from __future__ import annotations
 
 import argparse
-import contextlib
 import gc
 import io
-import json
 import math
 import os
-import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
+
+import record
+import timing
+from timing import busy, human, timed
 
 KINDS = ("train", "predict")
 OURS = ("graph, compiled", "graph", "eager, compiled", "eager")
 TORCH = ("PyTorch", "PyTorch channels_last", "torch.compile")
 OTHER_RUNTIMES = ("onnxruntime",)
 PRODUCTS = ("matmul", "conv2d", "conv2d_input_grad", "conv2d_weight_grad")
+AIMS = {  # of graphs with compiled kernels, relative to PyTorch's best mode
+    ("mlp", "train"): 0.85,
+    ("mlp", "predict"): 0.95,
+    ("lenet", "train"): 0.5,
+    ("lenet", "predict"): 0.7,
+    ("mobilenet", "train"): 0.5,
+    ("mobilenet", "predict"): 0.65,
+    ("gpt", "train"): 0.8,
+    ("gpt", "predict"): 0.95,
+}
 STEPS = 3  # steps over which the peak memory is measured
-MIN_TIMED_SECONDS = 0.01  # minimum of timed seconds
 
 
 class Unavailable(Exception):
@@ -62,12 +72,11 @@ class Floor(NamedTuple):
 def parse_options(words: list[str] | None = None) -> argparse.Namespace:
     from graph import TRAININGS
 
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = record.parser(__doc__, rounds=20)
     parser.add_argument(
         "--only", nargs="+", choices=TRAININGS, default=TRAININGS, metavar="MODEL", help=f"of {', '.join(TRAININGS)}"
     )
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="train steps, predictions")
-    parser.add_argument("--rounds", type=int, default=20, help="rounds of alternation (default 20)")
     parser.add_argument(
         "--threads", type=int, nargs="+", default=[1, 2], help="threads of each contestant (default 1 2)"
     )
@@ -77,7 +86,6 @@ def parse_options(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--compile", action="store_true", help="torch.compile too: minutes for MobileNetV2")
     parser.add_argument("--onnx", action="store_true", help="onnxruntime too, for predictions")
     parser.add_argument("--no-memory", action="store_true", help="leave out peak memory: a process each")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     parser.add_argument("--peak-of", nargs=4, help=argparse.SUPPRESS)  # model, kind, contestant, threads
     return parser.parse_args(words)
 
@@ -206,38 +214,25 @@ def set_threads(threads: int, pin: bool, with_torch: bool) -> None:
 CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
 
-@contextlib.contextmanager
-def busy(cores: int) -> Iterator[None]:
-    """Run other processes that compute all the time."""
-    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(cores)]
-    try:
-        yield
-    finally:
-        for other in others:
-            other.kill()
-            other.wait()
-
-
 def peak_rates(threads: int) -> tuple[float, float]:
-    """Peak rates per second: multiplications and additions of a large product, bytes read or written by a copy."""
+    """Peak rates per second: multiplications and additions of a large product, bytes read or written by a copy.
+
+    They are relative to processor time, which other programs do not change.
+    """
     import numpy as np
+
+    seconds = lambda function: timed(function, time.process_time) / threads
 
     a = np.ones((1024, 1024), "f4")
     product = a @ a
-    flops = max(2 * 1024**3 / timed(lambda: np.matmul(a, a, out=product)) for _ in range(8))
+    flops = max(2 * 1024**3 / seconds(lambda: np.matmul(a, a, out=product)) for _ in range(8))
     source = np.ones((threads, 1 << 22), "f4")
     target = np.empty_like(source)
     with ThreadPoolExecutor(threads) as pool:
         copy = lambda: list(pool.map(np.copyto, target, source))
         copy()
-        moved = max(2 * source.nbytes / timed(copy) for _ in range(8))
+        moved = max(2 * source.nbytes / seconds(copy) for _ in range(8))
     return flops, moved
-
-
-def timed(function: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
 
 
 def products_of_step(step: Callable) -> list[tuple[float, float]]:
@@ -271,27 +266,6 @@ def multiplications(op: str, shapes: list[tuple], attrs: dict[str, Any]) -> int:
 def floor(parts: list[tuple[float, float]], flops: float, moved: float) -> Floor:
     total, size = sum(f for f, _ in parts), sum(b for _, b in parts)
     return Floor(total, size, total / flops, size / moved, sum(max(f / flops, b / moved) for f, b in parts))
-
-
-def rounds(steps: dict[str, Callable], count: int) -> dict[str, list[tuple[float, float]]]:
-    """contestant -> (seconds, processor seconds) of a step, in each of `count` rounds."""
-    calls, times = {}, {name: [] for name in steps}
-    for name, step in steps.items():
-        switch(name)
-        step(), step()
-        calls[name] = max(1, math.ceil(MIN_TIMED_SECONDS / max(timed(step), 1e-6)))
-    gc.collect()
-    for _ in range(count):
-        for name, step in steps.items():
-            switch(name)
-            step()
-            used, start = time.process_time(), time.perf_counter()
-            for _ in range(calls[name]):
-                step()
-            times[name].append(
-                ((time.perf_counter() - start) / calls[name], (time.process_time() - used) / calls[name])
-            )
-    return times
 
 
 def peak(model: str, kind: str, contestant: str, threads: int) -> int:
@@ -334,60 +308,41 @@ def peak_in_subprocess(*words: str) -> int | None:
     return int(last[0]) if done.returncode == 0 and last and last[0].isdigit() else None
 
 
-def figures(times: dict[str, list[tuple[float, float]]]) -> dict[str, Any]:
-    """The best of PyTorch's modes, and for each contestant its medians and its ratio to that mode."""
-    from graph import quartiles
-
-    wall = {name: [seconds for seconds, _ in pairs] for name, pairs in times.items()}
-    used = {name: [processors for _, processors in pairs] for name, pairs in times.items()}
-    modes = [name for name in TORCH if name in wall]
-    best = min(modes, key=lambda name: statistics.median(wall[name]), default=None)
-    rows = {}
-    for name in times:
-        rows[name] = {
-            "seconds": statistics.median(wall[name]),
-            "processors": statistics.median(used[name]),
-            "ratio": quartiles(wall[name], wall[best]) if best else None,
-            "processors ratio": quartiles(used[name], used[best]) if best else None,
-        }
-    return {"best": best, "contestants": rows}
+def rows_of(times: timing.Times) -> list[dict[str, Any]]:
+    """The figures of each contestant, relative to the best of PyTorch's modes."""
+    best = timing.fastest(times, TORCH)
+    return [timing.figures(times, name, best) for name in times]
 
 
-def measure(model: str, kind: str, threads: int, options: argparse.Namespace, rate: tuple[float, float]) -> dict:
-    """Measure one row, and print each figure when it is known."""
-    from graph import human
-
-    steps, without = {}, {}
+def measure(
+    run: record.Run, model: str, kind: str, threads: int, options: argparse.Namespace, rate: tuple[float, float]
+) -> None:
+    """Measure a model, and print the figures of each contestant."""
+    steps = {}
     for name in contestant_names(options, kind):
         try:
             steps[name] = step_of(model, kind, name, threads)
         except Unavailable as error:
-            without[name] = str(error)
+            run.add(name=model, case=kind, contestant=name, threads=threads, unavailable=str(error))
+            print(f"    {name:22}not available: {error}")
     parts = next(products_of_step(step) for step in steps.values() if hasattr(step, "graph"))
     least = floor(parts, *rate)
-    found = {"model": model, "kind": kind, "threads": threads, "floor": least._asdict(), "without": without}
-    found |= figures(rounds(steps, options.rounds))
     print(
         f"  {model}, {kind}, {threads} thread{'s' * (threads > 1)}: floor {human(least.seconds)} "
         f"({least.flops / 1e9:.2f} GFLOP {human(least.computing)}, {least.bytes / 1e6:.1f} MB {human(least.moving)})"
     )
-    for name, row in found["contestants"].items():
-        row["peak"] = None if options.no_memory else peak_in_subprocess(model, kind, name, str(threads))
-        ratio, other = (
-            "" if row[which] is None else "{1:5.3f}  [{0:.3f}, {2:.3f}]".format(*row[which])
-            for which in ("ratio", "processors ratio")
-        )
-        memory = "" if row["peak"] is None else f"   {row['peak'] / 1e6:7.1f} MB"
-        best = "   best" * (name == found["best"])
+    for row in rows_of(timing.rounds(steps, options.rounds, switch)):
+        used = None if options.no_memory else peak_in_subprocess(model, kind, row["contestant"], str(threads))
+        aim = AIMS[model, kind] if row["contestant"] == OURS[0] else None
+        facts = {"floor": least.seconds, "flops": least.flops, "peak": used, "aim": aim}
+        run.add(name=model, case=kind, threads=threads, **facts, **row)
         print(
-            f"    {name:22}{human(row['seconds']):>10}   {row['seconds'] / least.seconds:5.2f} of the floor   "
-            f"{ratio:23}   processors {human(row['processors']):>9}  {other:23}{memory}{best}",
+            f"    {row['contestant']:22}{human(row['seconds']):>10}  {row['seconds'] / least.seconds:5.2f} of the floor"
+            f"   {timing.shown(row.get('ratio'))}   processors {human(row['processors']):>9}  "
+            f"{timing.shown(row.get('processors_ratio'))}" + ("" if used is None else f"   {used / 1e6:7.1f} MB"),
             flush=True,
         )
-    for name, reason in without.items():
-        print(f"    {name:22}not available: {reason}")
     switch("graph")
-    return found
 
 
 def main() -> None:
@@ -398,46 +353,24 @@ def main() -> None:
         model, kind, contestant, threads = options.peak_of
         print(peak(model, kind, contestant, int(threads)))
         return
-    import numpy as np
+    import trainings
 
-    versions = f"numpy {np.__version__}"
-    if not options.no_torch:
-        try:
-            import torch
-
-            versions += f", PyTorch {torch.__version__}"
-        except ImportError:
-            print("PyTorch is not installed: minflow's own figures only")
-            options.no_torch = True
-    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    print(
-        f"{versions}, {len(CORES) or os.cpu_count()} cores, load {load} before, {options.busy} kept busy; "
-        f"{options.rounds} rounds in alternation; ratios to the best of PyTorch's modes: median [quartiles]"
-    )
-    rows, ceilings = [], {}
+    run = record.Run("compiled", options)
+    options.no_torch = len(trainings.libraries(not options.no_torch)) == 1
+    run.say("ratios to the best of PyTorch's modes: median [quartiles]")
     with busy(options.busy):
         for threads in options.threads:
             set_threads(threads, options.pin, not options.no_torch)
-            ceilings[threads] = rate = peak_rates(threads)
+            rate = peak_rates(threads)
+            run.add(name="peak", threads=threads, flops=rate[0], bytes=rate[1])
             print(
                 f"  {threads} thread{'s' * (threads > 1)}: {rate[0] / 1e9:.0f} GFLOP/s in a large product, "
                 f"{rate[1] / 1e9:.1f} GB/s in a copy"
             )
-            rows += [measure(model, kind, threads, options, rate) for model in options.only for kind in options.kinds]
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(
-                {
-                    "versions": versions,
-                    "rounds": options.rounds,
-                    "busy": options.busy,
-                    "pinned": options.pin,
-                    "ceilings": ceilings,
-                    "rows": rows,
-                },
-                file,
-                indent=1,
-            )
+            for model in options.only:
+                for kind in options.kinds:
+                    measure(run, model, kind, threads, options, rate)
+    run.finish()
 
 
 if __name__ == "__main__":

@@ -11,19 +11,19 @@ views; a small matmul; the import in a fresh process.
 
 from __future__ import annotations
 
-import argparse
-import os
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
+import record
 import threadpoolctl
+import timing
 import trainings
+from timing import human
 
+CONTESTANTS = ("minflow", "PyTorch")
 BURST = 3e-4  # seconds of small calls between two clock readings: most bursts are not interrupted by another program
 AIMS = {
     "add": 1.0,
@@ -82,77 +82,49 @@ ROWS: dict[str, Callable] = {name: partial(train_step, name=name) for name in ("
 ROWS |= {name: small(name) for name in AIMS if name not in ROWS}
 
 
-def rounds(steps: list[Callable], seconds: float) -> list[list[float]]:
-    """Times of one call of each step, measured alternately until the time is up."""
-    counts = []
-    for step in steps:
-        step(), step()
-        start = time.perf_counter()
-        step()
-        counts.append(max(1, int(BURST / max(time.perf_counter() - start, 1e-9))))
-    times: list[list[float]] = [[] for _ in steps]
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[0]) < 5:
-        for step, count, row in zip(steps, counts, times):
-            start = time.perf_counter()
-            for _ in range(count):
-                step()
-            row.append((time.perf_counter() - start) / count)
-    return times
-
-
-def human(seconds: float) -> str:
-    return f"{seconds * 1e6:9.2f} us" if seconds < 1e-3 else f"{seconds * 1e3:9.2f} ms"
-
-
 def import_time(module: str) -> float:
-    """Seconds of `import module` in a fresh process: the median of five."""
-    code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+    """Processor time of `import module` in a fresh process: the median of five."""
+    code = f"import time; t = time.process_time(); import {module}; print(time.process_time() - t)"
     return statistics.median(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(5))
 
 
-def compare(names: list[str], libraries: list, threads: int, seconds: float) -> None:
-    print(
-        f"\n{threads} thread{'s' * (threads > 1)}: median of one call, and minflow / PyTorch (quartiles of the paired "
-        f"ratio)"
-    )
+def compare(run: record.Run, names: list[str], libraries: list, threads: int, seconds: float) -> None:
+    print(f"\n{threads} thread{'s' * (threads > 1)}")
     for name in names:
-        steps = [ROWS[name](library) for library in libraries]
-        times = rounds(steps, seconds)
-        line = f"  {name:14}{human(statistics.median(times[0]))}"
-        if len(times) > 1:
-            paired = sorted(mine / other for mine, other in zip(*times))
-            low, middle, high = (paired[len(paired) * q // 4] for q in (1, 2, 3))
-            aim = AIMS[name]
-            line += f" {human(statistics.median(times[1]))}   {middle:5.2f}  [{low:.2f}, {high:.2f}]   aim {aim}"
-            line += "" if middle <= aim else "  missed"
+        steps = {key: ROWS[name](library) for key, library in zip(CONTESTANTS, libraries)}
+        times = timing.rounds(steps, 100_000, least=BURST, seconds=seconds)
+        peer = CONTESTANTS[1] if len(times) > 1 else None
+        row = run.add(name=name, threads=threads, aim=AIMS[name], **timing.figures(times, CONTESTANTS[0], peer))
+        line = f"  {name:14}{human(row['seconds']):>10}"
+        if peer:
+            ratio = row["processors_ratio"]
+            line += (
+                f"{human(row['peer_seconds']):>10}   {timing.shown(row['ratio'])}   processors {timing.shown(ratio)}"
+            )
+            line += f"   aim {AIMS[name]}" + "  missed" * (ratio[1] > AIMS[name])
         print(line, flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = record.parser(__doc__)
     parser.add_argument("rows", nargs="*", help=f"of {', '.join(ROWS)}, import")
     parser.add_argument("--seconds", type=float, default=2.0, help="per row and thread count")
-    parser.add_argument("--threads", type=int, nargs="*", default=sorted({1, os.cpu_count() or 1}))
+    parser.add_argument("--threads", type=int, nargs="*", default=sorted({1, record.cores()}))
     options = parser.parse_args()
     names = [name for name in ROWS if not options.rows or name in options.rows]
-    libraries = [trainings.flow_library()]
-    try:
-        libraries.append(trainings.torch_library())
-    except ImportError:
-        print("PyTorch is not installed: minflow's own figures only")
-    print(
-        f"numpy {np.__version__}, {os.cpu_count()} cores"
-        + (f", PyTorch {libraries[1][0].__version__}" if len(libraries) > 1 else "")
-    )
+    run = record.Run("eager", options)
+    libraries = trainings.libraries()
+    run.say("median of one call: minflow, PyTorch, and their paired ratio [quartiles] in wall and in processor time")
     for threads in options.threads:
         if len(libraries) > 1:
             libraries[1][0].set_num_threads(threads)
         with threadpoolctl.threadpool_limits(threads, "blas"):
-            compare(names, libraries, threads, options.seconds)
+            compare(run, names, libraries, threads, options.seconds)
     if not options.rows or "import" in options.rows:
-        modules = ["minflow", "numpy"] + ["torch"] * (len(libraries) > 1)
-        print("\nimport, s: " + "  ".join(f"{module} {import_time(module):.2f}" for module in modules))
+        for module in ["minflow", "numpy"] + ["torch"] * (len(libraries) > 1):
+            row = run.add(name="import", case=module, clock="processor", seconds=import_time(module))
+            print(f"import {module}: {human(row['seconds'])}")
+    run.finish()
 
 
 if __name__ == "__main__":

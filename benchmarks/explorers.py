@@ -4,7 +4,7 @@ tools.
     python benchmarks/explorers.py                      # about two minutes
     python benchmarks/explorers.py --rivals FOLDER   # with rivals: pip install --target FOLDER
                                                         # torchvista torchview torchlens ai-edge-model-explorer netron
-    python benchmarks/explorers.py --json result.json   # the same figures as JSON
+    python benchmarks/explorers.py --output result.json # the figures as JSON
 
 Everything runs in a real IPython kernel, so that messages are made and sent; no browser is open. Bytes are those of the
 messages: `saved` stays in the notebook, `page` goes only to the page (the script and the first picture). An action is
@@ -28,6 +28,8 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import record
 
 TOP = Path(__file__).resolve().parent.parent
 MODELS = "lenet", "mobilenet", "deep"
@@ -287,7 +289,7 @@ def compare_with_rivals(name: str, layers: int, rounds: int) -> dict[str, dict[s
     for i in range(rounds + 1):
         for what, draw in RIVALS.items():
             row = found[what]
-            if "error" in row:
+            if "unavailable" in row:
                 continue
             mine = spent(whole)
             try:
@@ -296,7 +298,7 @@ def compare_with_rivals(name: str, layers: int, rounds: int) -> dict[str, dict[s
                     text = draw(other.model, other.batch[0])
                     took = 1e3 * (CLOCK() - start)
             except Exception as error:  # a tool that is not installed, or fails
-                row["error"] = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+                row["unavailable"] = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
                 continue
             if i:  # the first one imports it
                 ours.append(mine)
@@ -306,7 +308,7 @@ def compare_with_rivals(name: str, layers: int, rounds: int) -> dict[str, dict[s
     for row in found.values():
         times, ratios = row.pop("times"), row.pop("ratios")
         if times:
-            row |= {**figures(times), "ratio": statistics.median(ratios)}
+            row |= {**figures(times), "median_ratio": statistics.median(ratios)}
     return {"ours": figures(ours) if ours else {}, **found}
 
 
@@ -390,24 +392,33 @@ def tell(found: dict[str, Any]) -> None:
         print(f"{name}: ours {ms(rows['ours'])}" if rows["ours"] else f"{name}: no rival")
         for what, row in rows.items():
             if what != "ours":
-                line = row.get("error") or (
-                    f"{ms(row)}, {row['ratio']:.2f} times ours, {row['bytes'] / 1e3:,.0f} kB; "
+                line = row.get("unavailable") or (
+                    f"{ms(row)}, {row['median_ratio']:.2f} times ours, {row['bytes'] / 1e3:,.0f} kB; "
                     f"loads from {', '.join(row['loads']) or 'nowhere else'}"
                 )
                 print(f"    {what}: {line}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Costs of the explorer and the cards.")
+    parser = record.parser(__doc__)
     parser.add_argument("--rivals", help="folder of other tools, see above")
     parser.add_argument("--only", nargs="+", choices=MODELS, default=MODELS, help="these models")
     parser.add_argument("--quick", action="store_true", help="few rounds, and 40 layers for 1,000")
-    parser.add_argument("--json", help="write the figures to this file")
     asked = parser.parse_args()
+    run = record.Run("explorers", asked)
     found = measure(asked)
     tell(found)
-    if asked.json:
-        Path(asked.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
+    for name, row in found["models"].items():
+        acts = {what: row.pop(what) for what in ("make", "bare", "send")} | row.pop("acts")
+        run.add(name=name, case="sizes", **row)
+        for what, act in acts.items():
+            run.add(name=name, case=what, **act)
+    for what, row in found["cards"].items():
+        run.add(name=what, case="card", **row)
+    for name, rows in found["rivals"].items():
+        for what, row in rows.items():
+            run.add(name=name, case="whole", contestant=what, **row)
+    run.finish()
 
 
 if __name__ == "__main__":

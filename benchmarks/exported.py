@@ -2,7 +2,7 @@
 
     python benchmarks/exported.py                    # all rows, 20 rounds, one thread
     python benchmarks/exported.py --only gpt         # some rows
-    python benchmarks/exported.py --json result.json # the same figures as JSON
+    python benchmarks/exported.py --output result.json # the figures as JSON
 
 Rows: MobileNetV2 for one image of 96x96, the small GPT of `trainings.py` for 8 texts, and an LSTM of two layers for 16
 sequences of 64 steps; all in eval mode. A ratio is the median, with quartiles, over rounds that time both. Also
@@ -12,24 +12,23 @@ measured: seconds of export and loading, the size of the file, and the largest d
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+import record
+import timing
+from timing import human
+
 ROWS = ("mobilenet", "gpt", "lstm")
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = record.parser(__doc__, rounds=20)
     parser.add_argument("--only", nargs="*", choices=ROWS, default=ROWS, metavar="ROW", help=f"of {', '.join(ROWS)}")
-    parser.add_argument("--rounds", type=int, default=20, help="rounds of alternation (default 20)")
     parser.add_argument("--threads", type=int, default=1, help="of BLAS and of onnxruntime (default 1)")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     return parser.parse_args()
 
 
@@ -73,10 +72,9 @@ def runner(path: Path, threads: int):
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
+def measure(run: record.Run, name: str, options: argparse.Namespace) -> None:
     """Measure one row, and print each figure when it is known."""
     import numpy as np
-    from graph import human, quartiles, rounds
 
     import minflow as flow
 
@@ -92,46 +90,37 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
         loaded, size = time.perf_counter(), path.stat().st_size
         inputs = {session.get_inputs()[0].name: x.numpy()}
         theirs = session.run(None, inputs)[0]
-        times = rounds({"graph": lambda: graph(x), "onnxruntime": lambda: session.run(None, inputs)}, options.rounds)
-    found = {
-        "seconds": {c: statistics.median(t) for c, t in times.items()},
-        "ratio": quartiles(times["graph"], times["onnxruntime"]),
-        "export": exported - start,
-        "load": loaded - exported,
-        "bytes": size,
-        "error": float(np.abs(ours - theirs).max() / np.abs(ours).max()),
-    }
-    low, middle, high = found["ratio"]
-    print(f"  {name}")
-    print(f"    graph        {human(found['seconds']['graph']):>10}")
-    print(
-        f"    onnxruntime  {human(found['seconds']['onnxruntime']):>10}   graph / it {middle:5.3f}  "
-        f"[{low:.3f}, {high:.3f}]"
+        steps = {"graph": lambda: graph(x), "onnxruntime": lambda: session.run(None, inputs)}
+        times = timing.rounds(steps, options.rounds)
+    found = run.add(
+        name=name,
+        threads=options.threads,
+        **timing.figures(times, "graph", "onnxruntime"),
+        export=exported - start,
+        load=loaded - exported,
+        bytes=size,
+        error=float(np.abs(ours - theirs).max() / np.abs(ours).max()),
     )
     print(
+        f"  {name:10} graph {human(found['seconds']):>9}   onnxruntime {human(found['peer_seconds']):>9}   "
+        f"{timing.shown(found['ratio'])}   processors {timing.shown(found['processors_ratio'])}\n"
         f"    export {human(found['export'])}   load {human(found['load'])}   {size / 1e6:.2f} MB   "
-        f"error {found['error']:.1e} of the largest value"
+        f"error {found['error']:.1e} of the largest value",
+        flush=True,
     )
-    sys.stdout.flush()
-    return found
 
 
 def main() -> None:
     options = parse()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", str(options.threads))
-    import numpy as np
-    import onnxruntime
     import threadpoolctl
 
-    print(
-        f"numpy {np.__version__}, onnxruntime {onnxruntime.__version__}, {os.cpu_count()} cores; {options.threads} "
-        f"thread{'s' * (options.threads > 1)}, {options.rounds} rounds in alternation; ratios: median [quartiles]"
-    )
+    run = record.Run("exported", options)
+    run.say("graph / onnxruntime: median [quartiles], in wall and in processor time")
     with threadpoolctl.threadpool_limits(options.threads, "blas"):
-        found = {name: measure(name, options) for name in options.only}
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"threads": options.threads, "rounds": options.rounds, "rows": found}, file, indent=1)
+        for name in options.only:
+            measure(run, name, options)
+    run.finish()
 
 
 if __name__ == "__main__":

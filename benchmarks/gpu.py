@@ -3,7 +3,7 @@
     python benchmarks/gpu.py                        # six models: six minutes
     python benchmarks/gpu.py --only mlp gpt         # some models
     python benchmarks/gpu.py --no-compile           # without torch.compile
-    python benchmarks/gpu.py --json result.json     # the same figures as JSON
+    python benchmarks/gpu.py --output result.json   # the figures as JSON
 
 A round runs each contestant for a while without waiting for the GPU, as a training loop does, and waits at its end. A
 ratio is the median, with quartiles, of a contestant's time divided by that of a peer in the same round. Launches and
@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,8 +23,10 @@ from typing import Any
 import compiled
 import graph as graphs
 import networks
+import record
+import timing
 import trainings
-from graph import human
+from timing import human
 
 MODELS = ("mlp", "lenet", "mobilenet", "resnet18", "gpt", "LSTM")
 SMALL = ("mlp", "lenet", "gpt", "LSTM")  # whose time is that of launches
@@ -38,14 +38,12 @@ WARM_UP = 4  # steps: kernels are compiled, and graphs captured
 
 
 def parse_options(words: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = record.parser(__doc__, rounds=9)
     parser.add_argument("--only", nargs="+", choices=MODELS, default=MODELS, metavar="MODEL", help=" ".join(MODELS))
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="train steps, predictions")
-    parser.add_argument("--rounds", type=int, default=9, help="rounds of alternation (default 9)")
     parser.add_argument("--seconds", type=float, default=0.1, help="of a contestant in a round (default 0.1)")
     parser.add_argument("--no-torch", action="store_true", help="minflow's own figures only")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     return parser.parse_args(words)
 
 
@@ -160,16 +158,9 @@ def measure(name: str, kind: str, options: argparse.Namespace, device: str = "cu
             times[key].append(seconds_of(step, key, many[key]))
     for key, values in times.items():
         found[key]["seconds"] = statistics.median(values)
-    ratios = {
-        f"{ours} / {peer}": quartiles(times[ours], times[peer]) for ours, peer in AIMS if {ours, peer} <= {*times}
-    }
+    pairs = [pair for pair in AIMS if {*pair} <= {*times}]
+    ratios = {f"{ours} / {peer}": timing.quartiles(times[ours], times[peer]) for ours, peer in pairs}
     return {"model": name, "kind": kind, "contestants": found, "ratios": ratios}
-
-
-def quartiles(ours: list[float], theirs: list[float]) -> list[float]:
-    """The quartiles of the ratios of paired rounds."""
-    ratios = [a / b for a, b in zip(ours, theirs)]
-    return statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
 
 
 def lines_of(row: dict[str, Any]) -> Iterator[str]:
@@ -204,20 +195,21 @@ def main() -> None:
         if torch is None or not torch.cuda.is_available():
             print("PyTorch with CUDA is not installed: minflow's own figures only")
             options.no_torch = True
-    gpu = flow.cuda.get_device_name()
-    print(
-        f"{gpu}, minflow {flow.__version__}{'' if options.no_torch else f', PyTorch {torch.__version__}'}", flush=True
-    )
-    rows = []
+    run = record.Run("gpu", options)
+    run.facts["machine"]["gpu"] = flow.cuda.get_device_name()
+    run.say(f"minflow {flow.__version__}; ratios: median [quartiles]")
     for name in options.only:
         for kind in options.kinds:
-            rows.append(measure(name, kind, options))
-            print("\n".join(lines_of(rows[-1])), flush=True)
+            row = measure(name, kind, options)
+            print("\n".join(lines_of(row)), flush=True)
+            for contestant, found in row["contestants"].items():
+                run.add(name=name, case=kind, contestant=contestant, **found)
+            for pair, ratio in row["ratios"].items():
+                ours, peer = pair.split(" / ")
+                run.add(name=name, case=kind, contestant=ours, peer=peer, ratio=ratio)
             gc.collect()
             flow.cuda.empty_cache()
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"gpu": gpu, "python": sys.version, "rows": rows}, file, indent=1)
+    run.finish()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ compile time.
     python benchmarks/graph.py                    # all rows, 20 rounds, one thread
     python benchmarks/graph.py --only mlp gpt     # some rows
     python benchmarks/graph.py --no-compile       # without torch.compile, which takes minutes for MobileNetV2
-    python benchmarks/graph.py --json result.json # the same figures as JSON
+    python benchmarks/graph.py --output result.json # the figures as JSON
 
 A round times every contestant once, one after the other; a ratio is the median, with quartiles, over rounds that time
 both. Rows: train steps of the models in `trainings.py`; a chain of ten elementwise ops over
@@ -18,14 +18,16 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
-import statistics
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable
 from typing import Any, NamedTuple
+
+import record
+import timing
+from timing import human
 
 TRAININGS = ("mlp", "lenet", "mobilenet", "gpt")
 ROWS = (*TRAININGS, "chain", "x + 1")
@@ -46,12 +48,10 @@ class Row(NamedTuple):
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = record.parser(__doc__, rounds=20)
     parser.add_argument("--only", nargs="*", choices=ROWS, default=ROWS, metavar="ROW", help=f"of {', '.join(ROWS)}")
-    parser.add_argument("--rounds", type=int, default=20, help="rounds of alternation (default 20)")
     parser.add_argument("--threads", type=int, default=1, help="of BLAS and of PyTorch (default 1)")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     return parser.parse_args()
 
 
@@ -160,7 +160,7 @@ def compile_times(graph, inputs: tuple) -> dict[str, float]:
     graph(*inputs)
     found = {phase: compiled.seconds[phase] for phase in ("trace", "passes", "plan")}
     found["other"] = max(0.0, middle - start - sum(found.values()))
-    found["first run"] = time.perf_counter() - middle
+    found["first_run"] = time.perf_counter() - middle
     return found
 
 
@@ -178,14 +178,16 @@ def peak(step: Callable[[], Any]) -> int:
 
 
 def memory(row: Row) -> dict[str, int]:
-    """Bytes: eager's peak; arena and new outputs of the plan; these without kept gradients; peak of a graph call."""
+    """Bytes: peak of an eager step and of a graph call; the plan's arena and new outputs, the least possible arena, and
+    the arena without kept gradients.
+    """
     row.steps["eager"]()
     row.clear()
     found = {"eager": peak(row.steps["eager"])}
-    found["graph call"] = peak(row.steps["graph"])
+    found["graph_call"] = peak(row.steps["graph"])
     found["arena"], found["outputs"], found["least"] = held(row)
     row.graph.config.keep_gradients(False)
-    found["arena without gradients"] = held(row)[0]
+    found["arena_without_gradients"] = held(row)[0]
     row.graph.config.keep_gradients(True)
     return found
 
@@ -199,119 +201,62 @@ def held(row: Row) -> tuple[int, int, int]:
     return sum(plan.arena_bytes for plan in plans), outputs, sum(least(plan.needs) for plan in plans)
 
 
-def rounds(steps: dict[str, Callable], count: int) -> dict[str, list[float]]:
-    """Seconds of one call of each step in each of `count` rounds; short steps are repeated until they can be timed."""
-    calls = {}
-    for name, step in steps.items():
-        step(), step()
-        start = time.perf_counter()
-        step()
-        calls[name] = max(1, int(0.01 / max(time.perf_counter() - start, 1e-9)))
-    times: dict[str, list[float]] = {name: [] for name in steps}
-    gc.collect()
-    for _ in range(count):
-        for name, step in steps.items():
-            start = time.perf_counter()
-            for _ in range(calls[name]):
-                step()
-            times[name].append((time.perf_counter() - start) / calls[name])
-    return times
-
-
-def quartiles(mine: list[float], other: list[float]) -> list[float]:
-    """[lower quartile, median, upper quartile] of the paired ratio."""
-    paired = sorted(a / b for a, b in zip(mine, other))
-    return [paired[min(len(paired) - 1, len(paired) * q // 4)] for q in (1, 2, 3)]
-
-
-def human(seconds: float) -> str:
-    return (
-        f"{seconds * 1e6:.2f} us"
-        if seconds < 1e-3
-        else f"{seconds * 1e3:.2f} ms"
-        if seconds < 10
-        else f"{seconds:.1f} s"
-    )
-
-
 def verdict(value: float, aim: float) -> str:
     return f"aim {aim:g}" + ("" if value <= aim else "  MISSED")
 
 
-def measure(name: str, flow_library, torch_library, options) -> dict[str, Any]:
+def measure(run: record.Run, name: str, flow_library, torch_library, options) -> None:
     """Measure one row, and print each figure when it is known."""
     row, without = make_row(name, flow_library, torch_library, not options.no_compile)
-    found: dict[str, Any] = {"compile": compile_times(row.graph, row.inputs), "without": without}
-    found["nodes"] = sum(len(part.graph.nodes) for part in row.graph.compiled_for(row.inputs, {}).parts)
-    times = rounds(row.steps, options.rounds)
-    found["seconds"] = {c: statistics.median(t) for c, t in times.items()}
-    found["ratio"] = {c: quartiles(times["graph"], t) for c, t in times.items() if c != "graph"}
-    found["rounds"] = times
+    phases = compile_times(row.graph, row.inputs)
+    nodes = sum(len(part.graph.nodes) for part in row.graph.compiled_for(row.inputs, {}).parts)
+    times = timing.rounds(row.steps, options.rounds)
     print(f"  {name}")
-    print(
-        f"    graph          {human(found['seconds']['graph']):>10}"
-        + ("   " + verdict(found["seconds"]["graph"] * 1e6, SMALL_US) if name == "x + 1" else "")
-    )
     for contestant in CONTESTANTS[1:]:
         if contestant in without:
+            run.add(name=name, contestant="graph", peer=contestant, unavailable=without[contestant])
             print(f"    {contestant:15}not available: {without[contestant]}")
             continue
-        low, middle, high = found["ratio"][contestant]
-        aim = "   " + verdict(middle, RATIO) if contestant == "eager" and name != "x + 1" else ""
-        line = (
-            f"    {contestant:14} {human(found['seconds'][contestant]):>10}   graph / it {middle:5.3f}  "
-            f"[{low:.3f}, {high:.3f}]"
+        found = run.add(name=name, threads=options.threads, **timing.figures(times, "graph", contestant))
+        ratio = found["processors_ratio"]
+        aim = "   " + verdict(ratio[1], RATIO) if contestant == "eager" and name != "x + 1" else ""
+        print(
+            f"    {contestant:14} {human(found['peer_seconds']):>10}   graph {human(found['seconds']):>10}   "
+            f"{timing.shown(found['ratio'])}   processors {timing.shown(ratio)}{aim}"
         )
-        print(line + aim)
-    phases = "  ".join(f"{phase} {human(seconds)}" for phase, seconds in found["compile"].items())
-    print(f"    compile        {phases}  ({found['nodes']} nodes)")
+    if name == "x + 1":
+        print(f"    graph          {verdict(found['seconds'] * 1e6, SMALL_US)}")
+    run.add(name=name, case="first call", nodes=nodes, seconds=sum(phases.values()), **phases)
+    print(
+        "    first call     "
+        + "  ".join(f"{key} {human(value)}" for key, value in phases.items())
+        + f"  ({nodes} nodes)"
+    )
     if name != "x + 1":
-        found["bytes"] = bytes_ = memory(row)
+        bytes_ = memory(row)
         share = (bytes_["arena"] + bytes_["outputs"]) / bytes_["eager"]
-        found["memory ratio"] = share
-        mega = {what: f"{count / 1e6:.2f}" for what, count in bytes_.items()}
-        print(
-            f"    memory, MB     eager's peak {mega['eager']}   arena {mega['arena']} + outputs {mega['outputs']}   "
-            f"ratio {share:.3f}   {verdict(share, MEMORY)}"
-        )
-        print(
-            f"                   least possible arena {mega['least']}, without kept gradients "
-            f"{mega['arena without gradients']}; "
-            f"a call allocates {mega['graph call']}"
-        )
+        run.add(name=name, case="memory", share=share, **bytes_)
+        mega = ", ".join(f"{key} {count / 1e6:.2f}" for key, count in bytes_.items())
+        print(f"    memory, MB     {mega}; (arena + outputs) / eager {share:.3f}   {verdict(share, MEMORY)}")
     sys.stdout.flush()
-    return found
 
 
 def main() -> None:
     options = parse()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", str(options.threads))
-    import numpy as np
     import threadpoolctl
     import trainings
 
-    flow_library, torch_library = trainings.flow_library(), None
-    try:
-        torch_library = trainings.torch_library()
+    run = record.Run("graph", options)
+    flow_library, *others = trainings.libraries()
+    torch_library = others[0] if others else None
+    if torch_library:
         torch_library[0].set_num_threads(options.threads)
-    except ImportError:
-        print("PyTorch is not installed: minflow's own figures only")
-    version = "" if torch_library is None else f", PyTorch {torch_library[0].__version__}"
-    print(
-        f"numpy {np.__version__}, {os.cpu_count()} cores{version}; {options.threads} "
-        f"thread{'s' * (options.threads > 1)}, "
-        f"{options.rounds} rounds in alternation; ratios: median [quartiles]"
-    )
+    run.say("graph / contestant: median [quartiles], in wall and in processor time")
     with threadpoolctl.threadpool_limits(options.threads, "blas"):
-        found = {name: measure(name, flow_library, torch_library, options) for name in options.only}
-    if options.json:
-        figures = {
-            "threads": options.threads,
-            "rounds": options.rounds,
-            "aims": {"ratio": RATIO, "memory": MEMORY, "us": SMALL_US},
-        }
-        with open(options.json, "w") as file:
-            json.dump({**figures, "rows": found}, file, indent=1)
+        for name in options.only:
+            measure(run, name, flow_library, torch_library, options)
+    run.finish()
 
 
 if __name__ == "__main__":

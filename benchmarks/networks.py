@@ -3,7 +3,7 @@
     python benchmarks/networks.py                        # every network, one thread on one core: ten minutes
     python benchmarks/networks.py --only resnet18 unet   # some networks
     python benchmarks/networks.py --quick                # one of each family, three rounds
-    python benchmarks/networks.py --json result.json     # the same figures as JSON
+    python benchmarks/networks.py --output result.json   # the figures as JSON
     MINFLOW_MACHINE=0 python benchmarks/networks.py      # NumPy's kernels; 1: compiled ones for arrays of any size
 
 PyTorch runs in two layouts, contiguous and channels_last; a ratio is the median of paired rounds, relative to the
@@ -21,7 +21,6 @@ import copy
 import gc
 import importlib
 import importlib.util
-import json
 import statistics
 import sys
 from collections.abc import Callable, Iterator
@@ -30,9 +29,11 @@ from typing import Any, NamedTuple
 
 import compiled
 import numpy as np
+import record
+import timing
 import trainings
 from compiled import KINDS, TORCH
-from graph import human
+from timing import human
 
 from minflow.core.base.errors import MissingDependencyError
 from minflow.platforms.compiled import policy, warmup
@@ -299,14 +300,14 @@ def difference(ours: trainings.Training, theirs: trainings.Training) -> float:
 # ---- measurements ----------------------------------------------------------------------------------------------------
 
 
-def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Check that both libraries compute the same, then yield the figures of each kind of step."""
-    ours, found = training(trainings.flow_library(), name), {"network": name}
+def measure(run: record.Run, name: str, options: argparse.Namespace) -> None:
+    """Check that both libraries compute the same, then measure each kind of step."""
+    ours, error = training(trainings.flow_library(), name), None
     if not options.no_torch:
         theirs = training(trainings.torch_library(), name)
-        found["difference"] = difference(copy.deepcopy(ours), copy.deepcopy(theirs))
-        if not found["difference"] <= TOLERANCE:
-            sys.exit(f"{name}: minflow and PyTorch differ by {found['difference']:.1e}, more than {TOLERANCE:.0e}")
+        error = difference(copy.deepcopy(ours), copy.deepcopy(theirs))
+        if not error <= TOLERANCE:
+            sys.exit(f"{name}: minflow and PyTorch differ by {error:.1e}, more than {TOLERANCE:.0e}")
         layouts = {contestant: copy.deepcopy(theirs) for contestant in TORCH[:2]}
     for kind in options.kinds:
         ours.model.train()
@@ -314,39 +315,34 @@ def measure(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         if not options.no_torch:
             for contestant in TORCH[: 2 if ours.batch[0].ndim == 4 else 1]:
                 steps[contestant] = compiled.torch_step(layouts[contestant], kind, contestant)
-        yield {**found, "kind": kind, **compiled.figures(compiled.rounds(steps, options.rounds))}
-
-
-def line(row: dict[str, Any]) -> str:
-    ours, best = row["contestants"][OURS], row["best"]
-    text = f"  {row['network']:20}{row['kind']:8}{human(ours['seconds']):>10}"
-    if best:
-        text += f"{human(row['contestants'][best]['seconds']):>11}"
-        text += "   {1:5.2f} [{0:.2f}, {2:.2f}]   ".format(*ours["ratio"]) + best
-    return text
+        times = timing.rounds(steps, options.rounds, compiled.switch)
+        row = run.add(
+            name=name, case=kind, difference=error, **timing.figures(times, OURS, timing.fastest(times, TORCH))
+        )
+        line = f"  {name:20}{kind:8}{human(row['processors']):>10}"
+        if "peer" in row:
+            line += f"{human(row['peer_processors']):>11}   {timing.shown(row['processors_ratio'])}   {row['peer']}"
+        print(line, flush=True)
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Kind -> the median of the ratios of all networks, and the worst with its network."""
     found = {}
     for kind in KINDS:
-        ratios = [(row["contestants"][OURS]["ratio"], row["network"]) for row in rows if row["kind"] == kind]
-        medians = [(ratio[1], network) for ratio, network in ratios if ratio]
-        if medians:
-            worst, network = max(medians)
-            median = statistics.median([ratio for ratio, _ in medians])
-            found[kind] = {"median": median, "worst": worst, "network": network}
+        ratios = {row["name"]: row["processors_ratio"][1] for row in rows if row["case"] == kind and "peer" in row}
+        if ratios:
+            worst = max(ratios, key=ratios.get)
+            found[kind] = {"median": statistics.median(ratios.values()), "worst": ratios[worst], "network": worst}
     return found
 
 
 def parse_options(words: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = record.parser(__doc__)
     parser.add_argument("--only", nargs="+", choices=NETWORKS, metavar="NETWORK", help=f"of {', '.join(NETWORKS)}")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="train steps, predictions")
     parser.add_argument("--rounds", type=int, help="rounds of alternation (default 7)")
     parser.add_argument("--quick", action="store_true", help="one network of each family, three rounds")
     parser.add_argument("--no-torch", action="store_true", help="minflow's own figures only")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     options = parser.parse_args(words)
     options.only = options.only or [name for name, network in NETWORKS.items() if network.quick or not options.quick]
     options.rounds = options.rounds or (3 if options.quick else 7)
@@ -355,35 +351,22 @@ def parse_options(words: list[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     options = parse_options()
-    versions = f"numpy {np.__version__}"
-    try:
-        versions += "" if options.no_torch else f", PyTorch {trainings.torch_library()[0].__version__}"
-    except ImportError:
-        print("PyTorch is not installed: minflow's own figures only")
-        options.no_torch = True
+    run = record.Run("networks", options)
+    options.no_torch = len(trainings.libraries(not options.no_torch)) == 1
     if CompiledKernelConfig.graphs != "none":
         with contextlib.suppress(MissingDependencyError):
             warmup()  # a process that has to wait for kernels runs NumPy's until it ends
     compiled.set_threads(1, True, not options.no_torch)
-    print(
-        f"{versions}, one thread; {options.rounds} rounds in alternation; "
-        "minflow, the faster layout of PyTorch, and their ratio: median [quartiles]"
-    )
-    rows = []
+    run.say("one thread; processor time: minflow, the faster layout of PyTorch, and their ratio: median [quartiles]")
     for name in options.only:
-        for row in measure(name, options):
-            print(line(row), flush=True)
-            rows.append(row)
+        measure(run, name, options)
         gc.collect()
-    found = summary(rows)
     if policy.why_numpy():
         print(f"minflow ran NumPy's kernels: {policy.why_numpy()}")
-    for key, row in found.items():
+    for key, row in summary(run.rows).items():
         missed = "".join(f"  {what} misses the aim of {aim}" for what, aim in AIMS.items() if row[what] > aim)
         print(f"{key}: median {row['median']:.2f}, worst {row['worst']:.2f} ({row['network']}){missed}")
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"versions": versions, "rounds": options.rounds, "summary": found, "rows": rows}, file, indent=1)
+    run.finish()
 
 
 if __name__ == "__main__":

@@ -2,39 +2,37 @@
 
     python benchmarks/ops.py --pin                                 # all operations, on one core
     python benchmarks/ops.py --only conv2d LSTM --sizes large      # those whose names contain one of the words
-    python benchmarks/ops.py --processors                          # ratios of processor time, for busy machines
-    python benchmarks/ops.py --json result.json                    # the same figures as JSON
-    python benchmarks/ops.py --markdown                            # the table of docs/performance.md
+    python benchmarks/ops.py --output result.json                  # the figures as JSON
 
 The operations are those of the models in `trainings.py`, in `minflow/models` and in the notebooks. Small inputs take
 PyTorch 3 to 80 us, large ones 0.1 to 10 ms. A row is the computation without gradients, or forward and backward with a
 random cotangent, for gradients of inputs and parameters; for an optimizer it is a whole step whose loss is the dot
 product of its parameter and an input. Ours run eagerly and as nn.Graph, each with compiled kernels off and on. A ratio
-is to the better of PyTorch's eager modes, plain and (for images) channels_last: the median over rounds, with quartiles
-in the JSON file.
+is one of processor time, to the better of PyTorch's eager modes, plain and (for images) channels_last: the median over
+rounds; the file of `--output` has quartiles, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
-import platform
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from compiled import CORES, OURS, TORCH, Unavailable, figures, our_step, rounds, set_threads, switch, torch_step
-from trainings import Training, flow_library, torch_library
+import record
+import timing
+from compiled import OURS, TORCH, Unavailable, our_step, rows_of, set_threads, switch, torch_step
+from timing import human
+from trainings import Training, flow_library, libraries, torch_library
 
 KINDS = ("forward", "backward")  # backward: both
 SIZES = ("small", "large")
 MAX_GOOD_RATIO = 1.5
 CONTESTANTS = (*OURS, *TORCH[:2])
-TABLE_CONTESTANTS = ("graph, compiled", "graph", "eager")  # contestants in the documentation
 OPTIMIZER = "optimizer"  # the kind of a row that is a whole step
 
 
@@ -212,17 +210,13 @@ ROWS: dict[str, Row] = {
 
 
 def parse(words: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = record.parser(__doc__, rounds=10)
     parser.add_argument("--only", nargs="+", metavar="WORD", help="operations whose name holds one of these")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=SIZES)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
-    parser.add_argument("--rounds", type=int, default=10, help="rounds of alternation (default 10)")
     parser.add_argument("--threads", type=int, default=1, help="threads of each contestant (default 1)")
     parser.add_argument("--pin", action="store_true", help="at one thread, stay on one core (Linux)")
-    parser.add_argument("--processors", action="store_true", help="ratios of processor time: other programs run")
     parser.add_argument("--no-torch", action="store_true", help="minflow's own figures only")
-    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
-    parser.add_argument("--markdown", action="store_true", help="print the table once more, for the documentation")
     return parser.parse_args(words)
 
 
@@ -332,19 +326,19 @@ def graph_of(nn, function: Callable, computed: Callable):
 # ---- measurements ----------------------------------------------------------------------------------------------------
 
 
-def measure(name: str, kind: str, size: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Measure one row."""
-    steps, without = {}, {}
+def measure(run: record.Run, name: str, kind: str, size: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Measure one operation."""
+    place = {"name": name, "case": f"{size} {kind}", "threads": options.threads}
+    steps, found = {}, {"name": name, "kind": kind, "size": size, "contestants": {}, "without": {}}
     for contestant in OURS if options.no_torch else CONTESTANTS:
         try:
             steps[contestant] = step_of(name, kind, size, contestant)
         except Unavailable as error:
-            without[contestant] = str(error)
-    found = {"name": name, "kind": kind, "size": size, "without": without}
-    found |= figures(rounds(steps, options.rounds)) if steps else {"best": None, "contestants": {}}
-    if options.processors:
-        for one in found["contestants"].values():
-            one["seconds"], one["ratio"] = one["processors"], one["processors ratio"]
+            found["without"][contestant] = str(error)
+            run.add(**place, contestant=contestant, unavailable=str(error))
+    for row in rows_of(timing.rounds(steps, options.rounds, switch)):
+        found["contestants"][row["contestant"]] = run.add(**place, **row)
+        found["best"] = row.get("peer")
     switch("graph")
     gc.collect()
     return found
@@ -352,7 +346,7 @@ def measure(name: str, kind: str, size: str, options: argparse.Namespace) -> dic
 
 def ratio(row: dict[str, Any], contestant: str) -> float | None:
     """Median of the contestant's time divided by that of PyTorch's best mode."""
-    pair = row["contestants"].get(contestant, {}).get("ratio")
+    pair = row["contestants"].get(contestant, {}).get("processors_ratio")
     return pair[1] if pair else None
 
 
@@ -366,16 +360,14 @@ def cell(value: float | None) -> str:
 
 
 def line(row: dict[str, Any]) -> str:
-    from graph import human
-
-    both = [row["contestants"].get(one) for one in (OURS[0], row["best"])]
-    shown = [f"{human(one['seconds']):>10}" if one else " " * 10 for one in both]
+    both = [row["contestants"].get(one) for one in (OURS[0], row.get("best"))]
+    shown = [f"{human(one['processors']):>10}" if one else " " * 10 for one in both]
     kind = {"forward": "fwd", "backward": "fwd+bwd", OPTIMIZER: "step"}[row["kind"]]
     return (
         f"  {row['name']:33} {kind:8} {row['size']:6}"
         + "".join(f"{cell(ratio(row, one)):>8}" for one in OURS)
         + ("  ".join(["", *shown]))
-        + ("  channels_last" if row["best"] == TORCH[1] else "")
+        + ("  channels_last" if row.get("best") == TORCH[1] else "")
     )
 
 
@@ -386,47 +378,17 @@ HEADER = (
 )
 
 
-def markdown(rows: list[dict[str, Any]]) -> list[str]:
-    """The table of the documentation: ratios of TABLE_CONTESTANTS at both sizes, without and with gradients."""
-    together: dict[str, dict] = {name: {} for name in ROWS}
-    for row in rows:
-        together[row["name"]][row["size"], row["kind"] == "forward"] = row
-    lines = [
-        f"| {' / '.join(TABLE_CONTESTANTS)} | " + " | ".join(f"{size} | with gradient" for size in SIZES) + " |",
-        "|---" * (1 + 2 * len(SIZES)) + "|",
-    ]
-    for name, found in together.items():
-        cells = [
-            " / ".join(cell(ratio(found[place], one)) for one in TABLE_CONTESTANTS) if place in found else ""
-            for place in ((size, forward) for size in SIZES for forward in (True, False))
-        ]
-        lines += [f"| {name} | " + " | ".join(cells) + " |"] * bool(found)
-    return lines
-
-
 def main() -> None:
     options = parse()
     for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
         os.environ[variable] = str(options.threads)
-    versions = f"numpy {np.__version__}"
-    if not options.no_torch:
-        try:
-            import torch
-
-            versions += f", PyTorch {torch.__version__}"
-        except ImportError:
-            print("PyTorch is not installed: minflow's own figures only")
-            options.no_torch = True
+    run = record.Run("ops", options)
+    options.no_torch = len(libraries(not options.no_torch)) == 1
     set_threads(options.threads, options.pin, not options.no_torch)
-    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    print(
-        f"{versions}, {platform.machine()}, {len(CORES) or os.cpu_count()} cores, load {load} before, "
-        f"{options.threads} thread{'s' * (options.threads > 1)}; {options.rounds} rounds in alternation; "
-        f"minflow / the best of PyTorch's modes, ! above {MAX_GOOD_RATIO}\n{HEADER}"
-    )
+    run.say(f"minflow / the best of PyTorch's modes, ! above {MAX_GOOD_RATIO}\n{HEADER}")
     rows, start = [], time.perf_counter()
     for name, kind, size in selected_rows(options):
-        rows.append(measure(name, kind, size, options))
+        rows.append(measure(run, name, kind, size, options))
         print(
             line(rows[-1]),
             *[f"\n      {one}: {reason}" for one, reason in rows[-1]["without"].items() if one != TORCH[1]],
@@ -436,21 +398,7 @@ def main() -> None:
     print(f"\nsorted ({time.perf_counter() - start:.0f} s)\n{HEADER}", *map(line, order), sep="\n")
     cliffs = sum(any((ratio(row, one) or 0) > MAX_GOOD_RATIO for one in OURS) for row in rows)
     print(f"{cliffs} of {len(rows)} rows have a ratio above {MAX_GOOD_RATIO}")
-    if options.markdown:
-        print(*markdown(rows), sep="\n")
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(
-                {
-                    "versions": versions,
-                    "rounds": options.rounds,
-                    "threads": options.threads,
-                    "pinned": options.pin,
-                    "rows": order,
-                },
-                file,
-                indent=1,
-            )
+    run.finish()
 
 
 if __name__ == "__main__":

@@ -24,22 +24,26 @@ import time
 from collections.abc import Callable
 
 import large_kernels
+import record
 import small_ops
+import timing
+from timing import human
 
 PROGRAMS: dict[str, Callable] = {**small_ops.PROGRAMS, **large_kernels.PROGRAMS}
+PEER = "PyTorch"
 AIMS = {"median": 1.0, "worst": 1.5}
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def serve(library: str, name: str) -> None:
-    """Run a round for each line of the input, and print its processor and wall time in seconds."""
+    """Run a round for each line of the input, and print its wall and processor time in seconds."""
     module = importlib.import_module(library)
     module.manual_seed(0)
     one_round = PROGRAMS[name](module)
     for _ in sys.stdin:
         start, wall = time.process_time(), time.perf_counter()
         one_round()
-        print(time.process_time() - start, time.perf_counter() - wall, flush=True)
+        print(time.perf_counter() - wall, time.process_time() - start, flush=True)
 
 
 class Child:
@@ -52,38 +56,40 @@ class Child:
         self.process = subprocess.Popen(command, env={**os.environ, **limits}, **pipes)
 
     def one_round(self) -> tuple[float, float]:
-        """Processor and wall time of a round, in seconds."""
+        """Wall and processor time of a round, in seconds."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
             raise SystemExit(f"{' '.join(self.process.args)} failed")
-        processor, wall = map(float, line.split())
-        return processor, wall
+        wall, processor = map(float, line.split())
+        return wall, processor
 
     def close(self) -> None:
         self.process.stdin.close()
         self.process.wait()
 
 
-def compare(name: str, libraries: list[str], threads: int, rounds: int) -> float | None:
-    """Print the times of a program. Return the ratio of processor times: the median of the paired rounds."""
-    children = [Child(library, name, threads) for library in libraries]
+def compare(run: record.Run, name: str, libraries: dict[str, str], threads: int, rounds: int) -> float | None:
+    """Time a program. Return the ratio of processor times: the median of the paired rounds."""
+    children = [Child(module, name, threads) for module in libraries.values()]
     for child in children:
         child.one_round()
-    times = [[child.one_round() for child in children] for _ in range(rounds)]
+    times: dict[str, list] = {library: [] for library in libraries}
+    for _ in range(rounds):
+        for library, child in zip(libraries, children):
+            times[library].append(child.one_round())
     for child in children:
         child.close()
-    processor, wall = [[[pair[k] for pair in row] for row in times] for k in (0, 1)]
-    line = f"  {name:16}" + "".join(f"{statistics.median(column) * 1e3:9.0f} ms" for column in zip(*processor))
-    if threads != 1:
-        line += "   wall" + "".join(f"{statistics.median(column) * 1e3:9.0f} ms" for column in zip(*wall))
-    if len(libraries) == 1:
-        print(line, flush=True)
-        return None
-    ratios = sorted(mine / other for mine, other in processor)
-    print(f"{line}   {statistics.median(ratios):5.2f}  [{ratios[0]:.2f}, {ratios[-1]:.2f}]", flush=True)
-    return statistics.median(ratios)
+    peer = PEER if PEER in times else None
+    row = run.add(name=name, threads=threads, **timing.figures(times, "minflow", peer))
+    line = f"  {name:16} processors {human(row['processors']):>8}   wall {human(row['seconds']):>8}"
+    if peer:
+        line += (
+            f"   PyTorch {human(row['peer_seconds']):>8}   ratio of processors {timing.shown(row['processors_ratio'])}"
+        )
+    print(line, flush=True)
+    return row["processors_ratio"][1] if peer else None
 
 
 def profile(name: str, rounds: int) -> None:
@@ -100,9 +106,8 @@ def profile(name: str, rounds: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = record.parser(__doc__, rounds=7)
     parser.add_argument("names", nargs="*", help=f"of {', '.join(PROGRAMS)}")
-    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=1, help="of each library; 0: as it chooses")
     parser.add_argument("--profile", action="store_true", help="profile minflow instead")
     parser.add_argument("--serve", help=argparse.SUPPRESS)
@@ -118,12 +123,14 @@ def main() -> None:
             profile(name, options.rounds)
         return
     has_torch = importlib.util.find_spec("torch") is not None
-    libraries = ["minflow", "torch"] if has_torch else ["minflow"]
-    print(f"processor time of a round, median of {options.rounds}: {', '.join(libraries)}, ratio [lowest, highest]")
-    ratios = [compare(name, libraries, options.threads, options.rounds) for name in names]
+    libraries = {"minflow": "minflow", PEER: "torch"} if has_torch else {"minflow": "minflow"}
+    run = record.Run("programs", options)
+    run.say("median time of a round, and minflow / PyTorch: median [quartiles]")
+    ratios = [compare(run, name, libraries, options.threads, options.rounds) for name in names]
     if has_torch:
         middle, worst = statistics.median(ratios), max(ratios)
         print(f"\nmedian {middle:.2f}, aim {AIMS['median']}; worst {worst:.2f}, aim {AIMS['worst']}")
+    run.finish()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     minflow warmup                                   # compile kernels first
     python benchmarks/ranks.py                       # all models, all modes
     python benchmarks/ranks.py --only mlp --quick    # a quick look
-    python benchmarks/ranks.py --json result.json    # the same figures as JSON
+    python benchmarks/ranks.py --output result.json  # the figures as JSON
 
 Every rank trains on the batch of `trainings.py`, with one thread. A round runs each mode on 1 and on 2 processes, in
 turn; the figure of a run is the median of its steps. The efficiency is the time of a step on 1 process, divided by that
@@ -11,7 +11,6 @@ on 2: 1 if communication cost nothing. Modes: minflow's DistributedDataParallel;
 DistributedDataParallel with gloo, if PyTorch is installed.
 """
 
-import argparse
 import importlib.util
 import json
 import os
@@ -21,6 +20,7 @@ import subprocess
 import sys
 import time
 
+import record
 import trainings
 
 MODELS = ("mlp", "lenet", "gpt")
@@ -149,7 +149,8 @@ def measure(names, modes, rounds: int, steps) -> list[dict]:
         for mode in modes:
             alone, both = (statistics.median(times) for times in zip(*pairs[mode]))
             efficiency = statistics.median(one / two for one, two in pairs[mode])
-            rows.append({"model": name, "mode": mode, "one": alone, "two": both, "efficiency": efficiency})
+            figures = {"samples": rounds, "one": alone, "two": both, "efficiency": efficiency}
+            rows.append({"name": name, "contestant": mode, **figures})
     return rows
 
 
@@ -157,8 +158,8 @@ def text_of(rows: list[dict]) -> str:
     lines = [f"{'model':8}{'mode':16}{'1 process':>12}{'2 processes':>13}{'efficiency':>12}"]
     for row in rows:
         times = f"{row['one'] * 1e3:9.2f} ms{row['two'] * 1e3:10.2f} ms{row['efficiency']:12.2f}"
-        missed = "  aim MISSED" if row["mode"] != "torch" and row["efficiency"] < AIM else ""
-        lines.append(f"{row['model']:8}{row['mode']:16}{times}{missed}")
+        missed = "  aim MISSED" if row["contestant"] != "torch" and row["efficiency"] < AIM else ""
+        lines.append(f"{row['name']:8}{row['contestant']:16}{times}{missed}")
     return "\n".join(lines)
 
 
@@ -166,20 +167,20 @@ def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         mode, name, ranks, steps = sys.argv[2:]
         return run_child(mode, name, int(ranks), int(steps))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = record.parser(__doc__, rounds=7)
     parser.add_argument("--only", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
-    parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="one short round")
-    parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     modes = [mode for mode in options.modes if mode != "torch" or importlib.util.find_spec("torch")]
     steps = dict.fromkeys(STEPS, 2) if options.quick else STEPS
+    run = record.Run("ranks", options)
+    run.say("median time of a step on 1 and 2 processes, and the efficiency: the median of their ratios")
     rows = measure(options.only, modes, 1 if options.quick else options.rounds, steps)
     print(text_of(rows))
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
+    for row in rows:
+        run.add(**row)
+    run.finish()
 
 
 if __name__ == "__main__":

@@ -37,6 +37,15 @@ def torch_library():
     return torch, nn
 
 
+def libraries(torch: bool = True) -> list:
+    """minflow, and PyTorch if it is wanted and installed."""
+    try:
+        return [flow_library(), torch_library()] if torch else [flow_library()]
+    except ImportError:
+        print("PyTorch is not installed: minflow's own figures only")
+        return [flow_library()]
+
+
 def make(library, name: str) -> Training:
     """ "mlp", "lenet", "mobilenet" (train mode, SGD, ten classes) or "gpt" (AdamW), with its batch."""
     lib, nn = library

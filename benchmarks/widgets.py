@@ -3,7 +3,7 @@
     python benchmarks/widgets.py                        # about six minutes
     python benchmarks/widgets.py --rivals FOLDER        # also livelossplot and fastprogress, installed there by
                                                         # pip install --target FOLDER livelossplot fastprogress
-    python benchmarks/widgets.py --json result.json     # the same figures as JSON
+    python benchmarks/widgets.py --output result.json   # the figures as JSON
 
 Everything runs in a real IPython kernel, so that messages are made and sent; no browser is open. Processor time is that
 of the whole kernel process, all threads. update: 40 consecutive updates of a curve with 500 values. A second of
@@ -15,12 +15,13 @@ the curve are reported too; they scatter by more than the budget. slow-down: pai
 sleeps, with and without the curve, in alternating order; median and quartiles.
 """
 
-import argparse
 import json
 import os
 import statistics
 import sys
 from pathlib import Path
+
+import record
 
 TOP = Path(__file__).resolve().parent.parent
 BUDGET = 20.0  # ms of processor time in a second of training, at ten updates a second
@@ -242,10 +243,10 @@ def in_kernel(client, source: str):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="What live widgets cost.")
+    parser = record.parser(__doc__)
     parser.add_argument("--rivals", help="folder with livelossplot and fastprogress")
-    parser.add_argument("--json", help="write the figures to this file")
     asked = parser.parse_args()
+    run = record.Run("widgets", asked)
     from jupyter_client.manager import start_new_kernel
 
     path = os.pathsep.join(
@@ -290,8 +291,12 @@ def main() -> None:
     for name, row in found.get("rivals", {}).items():
         line = row if isinstance(row, str) else f"{row['ms']:.0f} ms an update, {row['cpu_ms']:.0f} ms of processor"
         print(f"{name}: {line}")
-    if asked.json:
-        Path(asked.json).write_text(json.dumps(found, indent=1), encoding="utf-8")
+    for what in ("updates", "second", "slowdown"):
+        for case, row in found[what].items():
+            run.add(name=what, case=case, **row)
+    for name, row in found.get("rivals", {}).items():
+        run.add(name="updates", contestant=name, **({"unavailable": row} if isinstance(row, str) else row))
+    run.finish()
 
 
 if __name__ == "__main__":

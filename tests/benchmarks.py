@@ -1,7 +1,9 @@
 """Load and run the programs of benchmarks/ in tests."""
 
 import importlib.util
-import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -11,16 +13,26 @@ from tests.sources import TOP
 FOLDER = TOP / "benchmarks"
 
 
-def loaded(name: str) -> ModuleType:
-    """Import benchmarks/NAME.py as a module. `async` cannot be imported by name."""
-    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@contextmanager
+def loaded(name: str) -> Iterator[ModuleType]:
+    """Import benchmarks/NAME.py, which imports others; at the end they are forgotten. `async` has no other way."""
+    before = {*sys.modules}
+    sys.path.insert(0, str(FOLDER))
+    try:
+        spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(FOLDER))
+        for other in FOLDER.glob("*.py"):
+            if other.stem not in before:
+                sys.modules.pop(other.stem, None)
 
 
-def figures(name: str, words: str, folder: Any) -> tuple[Any, str]:
-    """Run benchmarks/NAME.py with these arguments. Return its JSON output and its printed text."""
+def figures(name: str, words: str, folder: Any) -> tuple[list[dict[str, Any]], str]:
+    """Run benchmarks/NAME.py with these arguments. Return the rows of its file and its printed text."""
     file = folder / "figures.json"
-    said = output(FOLDER / f"{name}.py", *words.split(), "--json", file)
-    return json.loads(file.read_text()), said
+    said = output(FOLDER / f"{name}.py", *words.split(), "--output", file)
+    with loaded("record") as record:
+        return record.load(file)["rows"], said

@@ -7,7 +7,8 @@ from tests import benchmarks
 
 @pytest.fixture(scope="module")
 def bench():
-    return benchmarks.loaded("async")
+    with benchmarks.loaded("async") as module:
+        yield module
 
 
 def test_ideal_speedup_is_two_for_equal_parts(bench):
@@ -69,9 +70,8 @@ def test_arguments_select_rows(bench):
 @pytest.mark.slow
 def test_smallest_configuration_runs(tmp_path):
     words = "--quick --only mlp sleep --cores idle busy --rounds 2"
-    found, text = benchmarks.figures("async", words, tmp_path)
+    rows, text = benchmarks.figures("async", words, tmp_path)
     assert "the same bits in every run of every row" in text
-    rows = found["rows"]
     assert [(row["loader"], row["share"], row["cores"]) for row in rows] == [
         ("sleep", 1.0, "idle"),
         ("sleep", 1.0, "busy"),

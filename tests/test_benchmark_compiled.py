@@ -1,18 +1,14 @@
 """benchmarks/compiled.py: its counts and computations, and a run of the smallest configuration."""
 
-import sys
-
 import pytest
 
 from tests import benchmarks
 
 
 @pytest.fixture
-def bench(monkeypatch):
-    monkeypatch.syspath_prepend(benchmarks.FOLDER)  # it imports the other benchmarks
-    yield benchmarks.loaded("compiled")
-    for name in ("graph", "trainings"):
-        sys.modules.pop(name, None)
+def bench():
+    with benchmarks.loaded("compiled") as module:
+        yield module
 
 
 @pytest.mark.parametrize(("op", "shapes", "count"), [
@@ -35,15 +31,20 @@ def test_ratios_use_pytorchs_best_mode_of_the_round(bench):
         "PyTorch": [(9.0, 9.0)] * 3,
         "PyTorch channels_last": [(2.0, 2.0), (4.0, 2.0), (8.0, 2.0)],
     }
-    found = bench.figures(times)
-    assert found["best"] == "PyTorch channels_last"
-    assert found["contestants"]["graph"] == {
+    ours, _, best = bench.rows_of(times)
+    assert ours == {
+        "contestant": "graph",
+        "samples": 3,
         "seconds": 2.0,
         "processors": 2.0,
+        "peer": "PyTorch channels_last",
+        "peer_seconds": 4.0,
+        "peer_processors": 2.0,
         "ratio": [0.25, 0.5, 1.0],
-        "processors ratio": [1.0, 1.0, 1.5],
+        "processors_ratio": [1.0, 1.0, 1.5],
     }
-    assert bench.figures({"graph": times["graph"]})["contestants"]["graph"]["ratio"] is None
+    assert best["ratio"] == [1.0, 1.0, 1.0]
+    assert "ratio" not in bench.rows_of({"graph": times["graph"]})[0]
 
 
 def test_arguments_select_contestants(bench):
@@ -55,16 +56,15 @@ def test_arguments_select_contestants(bench):
 
 
 @pytest.mark.slow
-def test_smallest_configuration_runs(tmp_path):
+def test_smallest_configuration_runs(bench, tmp_path):
     pytest.importorskip("numba")
-    found, _ = benchmarks.figures("compiled", "--only mlp --rounds 2 --threads 1 --no-torch --no-memory", tmp_path)
-    assert [(row["model"], row["kind"], row["threads"]) for row in found["rows"]] == [
-        ("mlp", "train", 1),
-        ("mlp", "predict", 1),
-    ]
+    rows, _ = benchmarks.figures("compiled", "--only mlp --rounds 2 --threads 1 --no-torch --no-memory", tmp_path)
+    peak, *rows = rows
+    assert peak["name"] == "peak" and peak["flops"] > 1e9 and peak["bytes"] > 1e8
+    contestants = ["graph, compiled", "graph", "eager, compiled", "eager"]
+    assert [(row["case"], row["contestant"]) for row in rows] == [(k, c) for k in bench.KINDS for c in contestants]
     predicted = 2 * 100 * (784 * 512 + 512 * 10)
-    for row, flops in zip(found["rows"], [3 * predicted - 2 * 100 * 784 * 512, predicted]):  # no gradient of the images
-        assert row["floor"]["flops"] == flops and row["floor"]["seconds"] > 0
-        assert not row["without"] and row["best"] is None
-        assert len(row["contestants"]) == 4
-        assert all(one["seconds"] > 0 and one["processors"] > 0 for one in row["contestants"].values())
+    flops = {"train": 3 * predicted - 2 * 100 * 784 * 512, "predict": predicted}  # no gradient of the images
+    for row in rows:
+        assert row["flops"] == pytest.approx(flops[row["case"]], rel=1e-4) and row["floor"] > 0
+        assert row["seconds"] > 0 and row["processors"] > 0 and "peer" not in row and row["samples"] == 2

@@ -11,7 +11,8 @@ ACTS = {"open", "select", "pass", "pass again", "step"}
 
 @pytest.fixture(scope="module")
 def bench():
-    return benchmarks.loaded("explorers")
+    with benchmarks.loaded("explorers") as module:
+        yield module
 
 
 @pytest.mark.parametrize(("text", "hosts"), [
@@ -30,15 +31,22 @@ def test_external_requests_of_a_page(bench, text, hosts):
 def test_smallest_configuration_runs(tmp_path):
     pytest.importorskip("jupyter_client")
     pytest.importorskip("anywidget")
-    found, text = benchmarks.figures("explorers", "--quick --only lenet deep", tmp_path)
-    assert set(found["models"]) == {"lenet", "deep"} and found["rivals"] == {}
-    for row in found["models"].values():
-        assert all(0 < row[what]["low"] <= row[what]["ms"] <= row[what]["high"] for what in ("make", "bare", "send"))
-        assert row["nodes"] > 40 and 5_000 < row["saved"] < 60_000 and row["script"] < row["page"] < 60_000
-        assert set(row["acts"]) == ACTS
-        assert all(act["n"] > 0 and act["ms"] > 0 and act["bytes"] > 100 for act in row["acts"].values())
-        assert row["acts"]["open"]["bytes"] > row["acts"]["select"]["bytes"], "a box that opens changes the picture"
-    assert len(found["cards"]) == 6 and all(card["ms"] > 0 and card["bytes"] > 1000 for card in found["cards"].values())
+    rows, text = benchmarks.figures("explorers", "--quick --only lenet deep", tmp_path)
+    models = {"lenet": {}, "deep": {}}
+    for row in rows:
+        if row["name"] in models:
+            models[row["name"]][row["case"]] = row
+    for cases in models.values():
+        assert cases.keys() == ACTS | {"sizes", "make", "bare", "send"}
+        assert all(
+            0 < cases[what]["low"] <= cases[what]["ms"] <= cases[what]["high"] for what in ("make", "bare", "send")
+        )
+        sizes = cases["sizes"]
+        assert sizes["nodes"] > 40 and 5_000 < sizes["saved"] < 60_000 and sizes["script"] < sizes["page"] < 60_000
+        assert all(cases[act]["n"] > 0 and cases[act]["ms"] > 0 and cases[act]["bytes"] > 100 for act in ACTS)
+        assert cases["open"]["bytes"] > cases["select"]["bytes"], "a box that opens changes the picture"
+    cards = [row for row in rows if row["case"] == "card"]
+    assert len(cards) == 6 and all(card["ms"] > 0 and card["bytes"] > 1000 for card in cards)
     assert "lenet, " in text and "error card" in text
 
 
@@ -63,7 +71,7 @@ def test_missing_rival_is_reported(bench, monkeypatch):
         bench, "RIVALS", {"absent": missing, "there": lambda model, x: "<script src='https://a.example/x'></script>"}
     )
     found = bench.compare_with_rivals("lenet", 4, 2)
-    assert found["absent"] == {"error": "ImportError: no such package"}
+    assert found["absent"] == {"unavailable": "ImportError: no such package"}
     assert found["there"]["loads"] == ["a.example"] and found["there"]["bytes"] == 43
     assert found["there"]["n"] == 2 == found["ours"]["n"]
     bench.tell({"models": {}, "cards": {}, "rivals": {"lenet": found}})

@@ -1,7 +1,5 @@
 """benchmarks/gpu.py: without a GPU it says so; on the stand-in it measures minflow's contestants."""
 
-import sys
-
 import pytest
 
 import minflow as flow
@@ -10,11 +8,9 @@ from tests.processes import output
 
 
 @pytest.fixture
-def bench(monkeypatch):
-    monkeypatch.syspath_prepend(benchmarks.FOLDER)
-    yield benchmarks.loaded("gpu")
-    for name in ("compiled", "graph", "networks", "trainings"):
-        sys.modules.pop(name, None)
+def bench():
+    with benchmarks.loaded("gpu") as module:
+        yield module
 
 
 def test_without_a_gpu_there_are_no_figures():

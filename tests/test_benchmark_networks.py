@@ -1,7 +1,5 @@
 """benchmarks/networks.py: its networks, and a run of the smallest configuration."""
 
-import sys
-
 import numpy as np
 import pytest
 
@@ -11,11 +9,9 @@ from tests import benchmarks
 
 
 @pytest.fixture
-def bench(monkeypatch):
-    monkeypatch.syspath_prepend(benchmarks.FOLDER)  # it imports the other benchmarks
-    yield benchmarks.loaded("networks")
-    for name in ("compiled", "graph", "trainings"):
-        sys.modules.pop(name, None)
+def bench():
+    with benchmarks.loaded("networks") as module:
+        yield module
 
 
 def test_every_model_is_measured(bench):
@@ -65,7 +61,7 @@ def test_networks_are_the_same_in_pytorch(bench, name):
 
 def test_summary_names_the_worst_network(bench):
     rows = [
-        {"network": name, "kind": "train", "contestants": {"minflow": {"ratio": [0.0, ratio, 9.0]}}}
+        {"name": name, "case": "train", "peer": "PyTorch", "processors_ratio": [0.0, ratio, 9.0]}
         for name, ratio in [("a", 0.5), ("b", 3.0), ("c", 1.0)]
     ]
     assert bench.summary(rows) == {"train": {"median": 1.0, "worst": 3.0, "network": "b"}}
@@ -74,10 +70,8 @@ def test_summary_names_the_worst_network(bench):
 @pytest.mark.slow
 def test_smallest_configuration_runs(tmp_path):
     pytest.importorskip("numba")
-    found, said = benchmarks.figures("networks", "--only autoencoder vae --rounds 1 --no-torch", tmp_path)
-    assert [(row["network"], row["kind"]) for row in found["rows"]] == [
-        (name, kind) for name in ("autoencoder", "vae") for kind in ("train", "predict")
-    ]
-    assert all(row["contestants"].keys() == {"minflow"} for row in found["rows"])
-    assert all(one["seconds"] > 0 for row in found["rows"] for one in row["contestants"].values())
-    assert "autoencoder" in said and found["summary"] == {}
+    rows, said = benchmarks.figures("networks", "--only autoencoder vae --rounds 1 --no-torch", tmp_path)
+    kinds = [(name, kind) for name in ("autoencoder", "vae") for kind in ("train", "predict")]
+    assert [(row["name"], row["case"]) for row in rows] == kinds
+    assert all(row["contestant"] == "minflow" and row["processors"] > 0 and "peer" not in row for row in rows)
+    assert "autoencoder" in said

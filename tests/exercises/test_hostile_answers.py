@@ -18,8 +18,7 @@ from minflow.core import mode
 from minflow.exercises import WrongAnswer, answer_source, check, checker, isolation, judge, runner
 from tests.exercises.answers import exercise_of, typed
 
-# The interrupt of an answer may arrive in a garbage collection callback, where Python only reports it; it is repeated.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = pytest.mark.usefixtures("unraisable_errors_are_printed")
 
 
 def half(x):

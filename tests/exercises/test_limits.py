@@ -11,12 +11,7 @@ import pytest
 from minflow.exercises.limits import OutOfTime, limit_by_thread, limit_by_timer, limited
 
 
-@pytest.fixture(autouse=True)
-def unraisable_errors_are_printed(monkeypatch):
-    """An interrupt may arrive in a garbage collection callback, where Python reports it; it is repeated. pytest's own
-    reporter is Python code, in which the next interrupt may arrive and fail the test: the interpreter prints instead.
-    """
-    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+pytestmark = pytest.mark.usefixtures("unraisable_errors_are_printed")
 
 
 def endless():

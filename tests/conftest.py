@@ -2,6 +2,7 @@
 on request.
 """
 
+import gc
 import os
 import random
 import subprocess
@@ -197,6 +198,14 @@ def reference_kernels():
     use_platforms("cpu", [REFERENCE])
     yield
     use_platforms("cpu", before)
+
+
+@pytest.fixture
+def collector_off():
+    """No garbage collection: Python loses an interrupt in a callback of the collector, and hypothesis has one."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 
 from minflow.exercises.limits import OutOfTime, limit_by_thread, limit_by_timer, limited
 
-
 pytestmark = pytest.mark.usefixtures("unraisable_errors_are_printed")
 
 

@@ -253,7 +253,7 @@ def test_fork_during_a_run():
         other.join()
 
 
-def test_interrupt_is_raised_after_the_program():
+def test_interrupt_is_raised_after_the_program(collector_off):
     Settings.threads = 2
     out = np.zeros(100, "f4")
     run = task_scheduler.Program([long(100, out, 3000)] * 200)

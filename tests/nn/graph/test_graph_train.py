@@ -238,7 +238,7 @@ class Slow(nn.Module):
         return sum((p * x).sum() for p in self.parts)
 
 
-def test_interrupt_waits_for_the_end_of_the_step():
+def test_interrupt_waits_for_the_end_of_the_step(collector_off):
     model = Slow()
     optimizer = flow.optim.SGD(model.parameters(), lr=1.0, momentum=0.5)
     graph, x = Step(model, optimizer, model), flow.ones(20_000)

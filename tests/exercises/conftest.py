@@ -1,11 +1,11 @@
-"""Fixtures of the tests of exercises; hypothesis without time limits: on a busy machine they mean nothing."""
+"""Fixtures of the tests of exercises; hypothesis with the same examples and without time limits on any machine."""
 
 import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("any machine", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
 

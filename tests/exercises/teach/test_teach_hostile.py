@@ -206,7 +206,7 @@ def write_files(folder):
 def class_folder(course_folder, tmp_path, monkeypatch):
     """A folder with all submissions; a secret and a socket of the teacher."""
     monkeypatch.setenv("SECRET_OF_THE_TEACHER", "1")
-    monkeypatch.setattr(find("slope"), "time_limit", 0.5)
+    monkeypatch.setattr(find("slope"), "time_limit", 1.0)  # five times that for imports, in several processes
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "submitted"
     folder.mkdir()

@@ -11,6 +11,7 @@ views; a small matmul; the import in a fresh process.
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -85,7 +86,9 @@ ROWS |= {name: small(name) for name in AIMS if name not in ROWS}
 def import_time(module: str) -> float:
     """Processor time of `import module` in a fresh process: the median of five."""
     code = f"import time; t = time.process_time(); import {module}; print(time.process_time() - t)"
-    return statistics.median(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(5))
+    settings = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}  # byte code is cached after the first of them
+    run = lambda: float(subprocess.check_output([sys.executable, "-c", code], env=settings))
+    return statistics.median(run() for _ in range(5))
 
 
 def compare(run: record.Run, names: list[str], libraries: list, threads: int, seconds: float) -> None:

@@ -1,0 +1,223 @@
+"""Compare the speed of two commits: exit status 1 if one of the measurements became more than 5 % slower.
+
+    python benchmarks/compare.py main HEAD                 # about three minutes on an idle core
+    python benchmarks/compare.py HEAD .                    # a folder: its working tree
+    python benchmarks/compare.py main HEAD --only graph    # those whose names contain one of the words
+    python benchmarks/compare.py main HEAD --limit 3 --rounds 20
+
+The files of both commits are written to a temporary folder. In each round one process of each commit runs all
+measurements with one thread, in the order A B, B A, A B, ... A figure is processor time, which other programs hardly
+change: the fastest run in the process. The ratio of a measurement is the median of B / A over the rounds, and its
+interval is between the k-th smallest and the k-th largest ratio, where k is the largest number for which the interval
+contains the true median with a probability of at least 95 %, whatever the noise.
+
+A measurement is *slower* if the whole interval is above the limit, *faster* if it is below 1, *equal* if it is below
+the limit, otherwise *unclear*: more rounds make the interval narrower. Only *slower* gives exit status 1; a commit that
+does not exist or cannot run gives 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import io
+import json
+import math
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
+
+import record
+from timing import human
+
+LIMIT, ROUNDS, FEWEST_ROUNDS = 5.0, 12, 6  # percent; an interval of 95 % needs six ratios
+BUDGET, BURST, FEWEST_RUNS = 0.15, 3e-4, 3  # seconds of a step in a process, and of short steps between two readings
+THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "MINFLOW_THREADS"), "1")
+
+
+# ---- statistics ------------------------------------------------------------------------------------------------------
+
+
+def interval(ratios: list[float]) -> tuple[float, float, float]:
+    """The median of at least six ratios between the ends of its interval of 95 %, which assumes no distribution.
+
+    The true median is below the k-th smallest of n ratios with the probability that a coin falls heads fewer than k
+    times in n throws.
+    """
+    n, order, outside, k = len(ratios), sorted(ratios), 2 * 0.5 ** len(ratios), 1
+    while (outside := outside + 2 * math.comb(n, k) * 0.5**n) <= 0.05:
+        k += 1
+    return order[k - 1], statistics.median(order), order[n - k]
+
+
+def verdict(low: float, high: float, limit: float) -> str:
+    """ "slower", "faster", "equal" or "unclear", by the ends of the interval of B / A. limit: percent."""
+    if low > 1 + limit / 100:
+        return "slower"
+    if high < 1:
+        return "faster"
+    return "equal" if high <= 1 + limit / 100 else "unclear"
+
+
+# ---- in the process of a checkout ------------------------------------------------------------------------------------
+
+
+def load_measurements(file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("chosen_measurements", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def selected(measurements: ModuleType, words: list[str]) -> dict[str, tuple[Callable, bool]]:
+    """name -> (function that prepares, True if the step runs once), for names that contain one of the words."""
+    every = [(measurements.FIRST_CALLS, True), (measurements.STEPS, False)]
+    found = {name: (prepare, once) for group, once in every for name, prepare in group.items()}
+    return {name: entry for name, entry in found.items() if not words or any(word in name for word in words)}
+
+
+def spent(step: Callable[[], Any], runs: int = 1) -> float:
+    """Processor time of a run, in seconds."""
+    start = time.process_time()
+    for _ in range(runs):
+        step()
+    return (time.process_time() - start) / runs
+
+
+def shortest(step: Callable[[], Any]) -> float:
+    """Processor time of the fastest run."""
+    step()
+    runs = max(1, math.ceil(BURST / max(spent(step), 1e-7)))
+    times, end = [], time.process_time() + BUDGET
+    while len(times) < FEWEST_RUNS or time.process_time() < end:
+        times.append(spent(step, runs))
+    return min(times)
+
+
+def serve(measurements: ModuleType, words: list[str]) -> None:
+    """Print the figure of each measurement as JSON: seconds, or the reason why it cannot run."""
+    found: dict[str, float | str] = {}
+    for name, (prepare, once) in selected(measurements, words).items():
+        try:
+            step = prepare()
+            found[name] = spent(step) if once else shortest(step)
+        except Exception as error:  # a name that one of the commits does not have: reported by the parent
+            found[name] = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:140]}"
+    print(json.dumps(found))
+
+
+# ---- in the parent process -------------------------------------------------------------------------------------------
+
+
+def fail(message: str) -> NoReturn:
+    """Exit with status 2: nothing was compared."""
+    print(message, file=sys.stderr)
+    sys.exit(2)
+
+
+def checkout(name: str, folder: Path) -> Path:
+    """The folder of this name, or the files of this commit, written to `folder`."""
+    if Path(name).is_dir():
+        return Path(name).resolve()
+    done = subprocess.run(["git", "archive", name], capture_output=True)
+    if done.returncode:
+        fail(f"{name!r} is neither a folder nor a commit of this repository: {done.stderr.decode().strip()}")
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def python(place: Path, *words: Any, **settings: str) -> str:
+    """Run Python with one thread and the modules of a checkout. Return its output."""
+    done = subprocess.run(
+        [sys.executable, *map(str, words)],
+        env={**os.environ, **THREADS, "PYTHONPATH": os.fspath(place), "PYTHONDONTWRITEBYTECODE": "", **settings},
+        cwd=place,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode:
+        fail(f"Python failed in {place}: {' '.join(map(str, words))}")
+    return done.stdout
+
+
+def measure(places: list[Path], options: argparse.Namespace, **settings: str) -> dict[str, list[tuple[float, float]]]:
+    """name -> (seconds of A, of B) of each round. Measurements that fail in one of them are printed and left out."""
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    for index in range(options.rounds):
+        found: list[dict[str, Any]] = [{}, {}]
+        for which in (0, 1) if index % 2 == 0 else (1, 0):
+            child = [__file__, "--serve", options.measurements.resolve(), *options.only]
+            said = python(places[which], *child, PYTHONHASHSEED=str(index), **settings)
+            found[which] = json.loads(said.splitlines()[-1])
+        for name, first in found[0].items():
+            failed = [f"{x}: {one}" for x, one in zip("AB", (first, found[1][name])) if isinstance(one, str)]
+            if failed and index == 0:
+                print(f"  {name:26} not compared: {'; '.join(failed)}")
+            if not failed:
+                pairs.setdefault(name, []).append((first, found[1][name]))
+    return pairs
+
+
+def report(run: record.Run, pairs: dict[str, list[tuple[float, float]]], limit: float) -> list[str]:
+    """Print a line for each measurement. Return the names of those that are slower."""
+    slower = []
+    for name, times in pairs.items():
+        low, middle, high = interval([after / before for before, after in times])
+        first, second = (statistics.median(column) for column in zip(*times))
+        said = verdict(low, high, limit)
+        facts = {"samples": len(times), "processors": second, "peer_processors": first, "verdict": said}
+        run.add(name=name, contestant="B", peer="A", interval=[low, middle, high], **facts)
+        print(f"  {name:26}{human(first):>10}{human(second):>10}   {middle:6.3f} [{low:.3f}, {high:.3f}]   {said}")
+        slower += [name] * (said == "slower")
+    return slower
+
+
+def parse(words: list[str] | None = None) -> argparse.Namespace:
+    parser = record.parser(__doc__, rounds=ROUNDS)
+    parser.add_argument("commits", nargs="*", metavar="COMMIT", help="two commits or folders, the older one first")
+    parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="measurements that contain a word")
+    parser.add_argument("--limit", type=float, default=LIMIT, help=f"percent (default {LIMIT:g})")
+    parser.add_argument("--measurements", type=Path, default=record.FOLDER / "measurements.py", metavar="FILE")
+    parser.add_argument("--serve", nargs="+", help=argparse.SUPPRESS)  # the file of measurements, words
+    options = parser.parse_args(words)
+    if not options.serve and (len(options.commits) != 2 or options.rounds < FEWEST_ROUNDS):
+        parser.error(f"two commits and at least {FEWEST_ROUNDS} rounds are needed")
+    return options
+
+
+def main() -> int:
+    options = parse()
+    if options.serve:
+        file, *words = options.serve
+        serve(load_measurements(Path(file)), words)
+        return 0
+    measurements = load_measurements(options.measurements)
+    if not selected(measurements, options.only):
+        fail(f"no measurement contains {' or '.join(options.only)}: {', '.join(selected(measurements, []))}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the temporary folder is removed then, too
+    run = record.Run("compare", options)
+    with tempfile.TemporaryDirectory(prefix="compare-") as folder:
+        places = [checkout(name, Path(folder, x)) for x, name in zip("AB", options.commits)]
+        kernels = os.environ.get("MINFLOW_KERNELS", str(Path(folder, "kernels")))
+        if measurements.PREPARE:
+            for place in places:
+                python(place, *measurements.PREPARE, MINFLOW_KERNELS=kernels)
+        run.say(f"processor time of A = {options.commits[0]} and B = {options.commits[1]}, B / A [95 % interval]")
+        slower = report(run, measure(places, options, MINFLOW_KERNELS=kernels), options.limit)
+    run.finish()
+    print(f"more than {options.limit:g} % slower: {', '.join(slower) or 'none'}")
+    return 1 if slower else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

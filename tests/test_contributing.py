@@ -125,7 +125,8 @@ def project_copy(tmp_path_factory):
         "conftest.py",
     ):
         if (TOP / name).is_dir():
-            shutil.copytree(TOP / name, folder / name)
+            # another process may be writing byte code, under a temporary name
+            shutil.copytree(TOP / name, folder / name, ignore=shutil.ignore_patterns("*.pyc.*"))
         elif (TOP / name).exists():
             shutil.copy(TOP / name, folder / name)
     for section in SECTIONS.values():

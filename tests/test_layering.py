@@ -39,6 +39,7 @@ CORE = [
     "mode",
     "source_location",
     "backend",
+    "spans",
     "streams",
     "base.placement",
     "sharding",

@@ -7,7 +7,6 @@ Read next: `compiler/executor.py`, which runs a Graph.
 
 from __future__ import annotations
 
-import bisect
 import functools
 import operator
 from collections.abc import Callable, Sequence
@@ -41,6 +40,7 @@ from .op import Op
 from .ops.global_tensors import boxed_like, boxing
 from .ops.shape import apply_path, clone, detach, run_in_dtype, unrecorded, view_write
 from .source_location import caller, describe, fail, here, warn
+from .spans import ArraySpans
 from .spec import Device, Spec, cpu, spec_of
 from .tensor import Tensor
 
@@ -56,14 +56,17 @@ class Trace(Mode):
     lines: Value made by a write -> the line of that write.
     symbol: the class of symbolic tensors; job functions use Blob.
     gathers_again: True if backward gathers split parameters again, so that they are not kept from forward on.
+    states_used: None, or id of a symbol -> (it, its Value, its needs) before the first use of a State, for checkpoints.
     """
 
     symbol = Tensor
     gathers_again = False
+    states_used: dict[int, tuple[Tensor, Any, bool]] | None = None
 
     def __init__(self):
         self.trace, self.graph = self, Graph()
         self.symbols: dict[tuple, Tensor] = {}
+        self.state_ids: set[int] = set()  # ids of these symbolic tensors
         self.views: dict[int, tuple[Tensor, Tensor]] = {}
         self.leaves: dict[Value, Tensor] = {}
         self.grad_keys: dict[Value, Value] = {}
@@ -76,7 +79,7 @@ class Trace(Mode):
         self.hooked: list = []  # (handle, concrete leaf) for each hook that the program registers while it is traced
         # id -> array of a tensor made during the trace: a constant, not a state
         self.created: dict[int, Array] = {}
-        self.spans: list[tuple[int, int, Source]] = []  # (first, last byte, state), sorted: states do not overlap
+        self.spans = ArraySpans[Source]()  # of the states, which do not overlap
         self.reads: list[tuple[Tensor, str, str]] = []
         self.lines: dict[Value, Any] = {}
         # (id of its dict, name) -> (dict, name, first tensor), for each buffer that the program binds to another tensor
@@ -144,11 +147,20 @@ class Trace(Mode):
 
     def resolve(self, tensor: Tensor) -> Tensor:
         """The symbolic tensor of any tensor: for a concrete one, found by storage and view path."""
-        if tensor.array is None:
-            return refresh(tensor)
-        if id(tensor) not in self.views:
-            self.views[id(tensor)] = tensor, self.symbol_of(tensor)
-        return refresh(self.views[id(tensor)][1])
+        if tensor.array is not None:
+            if id(tensor) not in self.views:
+                self.views[id(tensor)] = tensor, self.symbol_of(tensor)
+            tensor = self.views[id(tensor)][1]
+        if self.states_used is not None:
+            self.note_states(tensor)
+        return refresh(tensor)
+
+    def note_states(self, symbol: Tensor | None) -> None:
+        """Add a symbol and the bases that it is a view of to `states_used`, if they are of States."""
+        while symbol is not None:
+            if id(symbol) in self.state_ids:
+                self.states_used.setdefault(id(symbol), (symbol, symbol._value, symbol._needs))
+            symbol = symbol._alias.base if symbol._alias is not None else None
 
     def symbol_of(self, tensor: Tensor) -> Tensor:
         """A symbol for a concrete tensor that has none yet. The first one on a storage is the State's own symbol."""
@@ -178,8 +190,7 @@ class Trace(Mode):
             own, read = (array, read) if read is not None else self.state_buffer(array, tensor)
             spec, name = (spec_of(array), "") if tensor is None else (tensor.spec, tensor._label)
             source = Source(kind, spec, array=own, read=read, name=name)
-            if array.size:
-                self.register_span(array, source)
+            self.register_span(array, source)
             value = Value(source, 0, source.out_specs[0])
             symbol = self.symbol(None, value.spec, value, tensor is not None and tensor._needs)
             if tensor is not None:
@@ -189,6 +200,7 @@ class Trace(Mode):
                 self.views[id(tensor)] = tensor, symbol
             self.graph.states.append(source)
             self.symbols[key] = self.leaves[value] = symbol
+            self.state_ids.add(id(symbol))
         return self.symbols[key]
 
     def state_buffer(self, array: Array, tensor: Tensor | None) -> tuple[Array, Callable | None]:
@@ -197,14 +209,11 @@ class Trace(Mode):
 
     def register_span(self, array: Array, source: Source) -> None:
         """Record the address range of a new state; raise TraceError if it overlaps that of another state."""
-        first, last = backend_of_array(array).byte_bounds(array)
-        at = bisect.bisect(self.spans, (first,))
-        for start, end, other in self.spans[max(at - 1, 0) : at + 1]:
-            if start < last and first < end:
-                what = "two tensors overlap in memory without one being a view of the other"
-                hint = "make one with indexing or reshape from the other, or clone() it"
-                fail(TraceError, what, hint, one=source.out_specs[0], other=other.out_specs[0])
-        self.spans.insert(at, (first, last, source))
+        for other in self.spans.at(array):
+            what = "two tensors overlap in memory without one being a view of the other"
+            hint = "make one with indexing or reshape from the other, or clone() it"
+            fail(TraceError, what, hint, one=source.out_specs[0], other=other.out_specs[0])
+        self.spans.add(array, source)
 
     # ---- numbers that the program reads while it is traced -------------------------------------------------------
 
@@ -218,31 +227,32 @@ class Trace(Mode):
             )
             fail(TraceError, what, "read it before the call; or compute with the tensor itself", tensor=tensor)
         read = tensor, verb, here()
-        self.refuse_stale([read], self.written())
+        self.refuse_stale([read], self.written_at(tensor.array))
         self.reads.append(read)
 
     def is_written(self, tensor: Tensor) -> bool:
         """True if the program has written the storage of a concrete tensor."""
-        return any(overlap(tensor.array, source.array) for source in self.written())
+        return bool(self.written_at(tensor.array))
 
     def created_and_wrote(self, tensor: Tensor) -> bool:
         """True if the program has created this concrete tensor and written it: each call starts from the original."""
         return id(tensor.array) in self.created and self.is_written(tensor)
 
-    def written(self) -> dict[Source, Value]:
-        """State or constant -> new Value, for those whose symbol was rebound."""
-        return {v.node: s._value for v, s in self.leaves.items() if v.node.op in (STATE, CONSTANT) and s._value != v}
+    def written_at(self, array: Array) -> dict[Source, Value]:
+        """State or constant -> new Value, for those that overlap an array and whose symbol was rebound."""
+        values = [outputs_of(source)[0] for source in self.spans.at(array)]
+        return {v.node: now for v in values if (now := self.leaves[v]._value) != v}
 
     def refuse_stale(self, reads: Sequence[tuple[Tensor, str, str]], written: dict[Source, Value]) -> None:
         """Raise TraceError if the program read elements that the graph writes: it runs once, so they would be stale."""
+        spans = ArraySpans[Source]()
+        for source in written if reads else ():
+            spans.add(source.array, source)
         for tensor, verb, place in reads:
-            for source, value in written.items():
-                if overlap(tensor.array, source.array):
-                    watch = MODE.get().watch
-                    name = watch.name_of(source.array) if watch is not None else ""
-                    raise stale_read_error(
-                        tensor, verb, name or tensor._label or source.name or "tensor", place, self.lines.get(value)
-                    )
+            for source in spans.at(tensor.array):
+                watch = MODE.get().watch
+                name = (watch.name_of(source.array) if watch is not None else "") or tensor._label or source.name
+                raise stale_read_error(tensor, verb, name or "tensor", place, self.lines.get(written[source]))
 
     def tensors_read(self) -> list[Tensor]:
         """The tensors from before the trace whose elements the program has read; the plan depends on them."""
@@ -467,14 +477,16 @@ class Trace(Mode):
         alone(tensor): True if no other tensor of the program shares the storage of a buffer's first tensor. Otherwise
         the State is a new one, since the program also reads the old storage.
         """
-        states = []
-        for buffers, name, old, new in self.restore_buffers():
+        states, rows = [], self.restore_buffers()
+        leaves = reversed(self.leaves.items()) if rows else ()
+        sources = {id(s): v.node for v, s in leaves if isinstance(v.node, Source)}
+        for buffers, name, old, new in rows:
             if old.array is None or id(old.array) in self.created:
                 what = f"the buffer {name!r} is registered and assigned in one build"
                 fail(TraceError, what, "register_buffer in __init__", buffer=old)
             if single := alone(old):
                 symbol = self.resolve(old)
-                source = next(v.node for v, s in self.leaves.items() if s is symbol and isinstance(v.node, Source))
+                source = sources.get(id(symbol), symbol._value.node)  # the default for a symbol that was made just now
                 if symbol._value.node is not source:
                     what = f"the buffer {name!r} is written in place and then assigned in one build"
                     fail(TraceError, what, f"assign only: {name} = {name} + 1 instead of {name}.add_(1)", buffer=old)
@@ -499,15 +511,6 @@ def stale_read_error(tensor: Tensor, verb: str, name: str, place: str, written: 
         where=place,
         hint="compute with the tensor itself (x * n, flow.where(cond, a, b)); or read it before or after the call",
     )
-
-
-def overlap(a: Array, b: Array) -> bool:
-    """True if the memory of the two arrays, from first to last byte, overlaps."""
-    backend = backend_of_array(a)
-    if backend is not backend_of_array(b):
-        return False
-    (first, last), (start, end) = backend.byte_bounds(a), backend.byte_bounds(b)
-    return start < last and first < end
 
 
 def trace(function: Callable, inputs: Sequence[Tensor]) -> tuple[Graph, Trace]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property, partial
@@ -126,8 +126,9 @@ class LoadedGraph(Graph):
     def named_members(self) -> Iterator[tuple[str, Module]]:
         yield from self._named.items()
 
-    def outside_name(self, tensor: Tensor) -> str:
-        return next((s.name for s, t in zip(self._document.states, self._tensors) if t is tensor), "")
+    def outside_names(self) -> Callable[[Tensor], str]:
+        names = {id(tensor): state.name for state, tensor in zip(self._document.states, self._tensors)}
+        return lambda tensor: names.get(id(tensor), "")
 
     def frozen(self) -> Any:
         """Parts of the plan key: values fixed when the graph was saved, and values read at each call."""

@@ -7,13 +7,15 @@ next: `../compiler/plan.py`.
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..core.backend import Array, backend_of_array, owner_of
 from ..core.base.errors import TraceError
-from ..core.functionalize import bump_version, share_storage
+from ..core.functionalize import bump_version
 from ..core.ir import Source
 from ..core.mode import MODE, bump_mutations
 from ..core.source_location import fail
@@ -70,14 +72,23 @@ class BufferLink:
 
 def link_assigned(graph: Any, trace: Trace, nonmembers: list) -> None:
     """Link the buffers that build assigned. nonmembers: the modules used by build that are not members of the graph."""
+    if not trace.rebound:
+        return
+    outside, replaced = graph.outside_names(), [tensor for _, _, tensor in trace.rebound.values()]
+    refuse_shared(graph, trace, nonmembers, outside)
+
+    @functools.cache
+    def shared_owners() -> tuple[Counter[int], Counter[int]]:
+        """Number of names of each tensor, and of tensors on each array that owns memory, by ids."""
+        named = [tensor for tensor, _ in graph.named_tensors(nonmembers)]
+        distinct = {id(t): t for t in (*named, *replaced, *[tensor for tensor, _ in trace.views.values()])}
+        return Counter(map(id, named)), Counter([id(owner_of(tensor.array)) for tensor in distinct.values()])
 
     def unshared(old: Tensor) -> bool:
-        owner, named = owner_of(old.array), [tensor for tensor, _ in graph.named_tensors(nonmembers)]
-        others = [tensor for tensor in (*named, *[t for t, _ in trace.views.values()]) if tensor is not old]
-        twice = sum([tensor is old for tensor in named]) > 1 or graph.outside_name(old)
-        return old._alias is None and not twice and all([owner_of(tensor.array) is not owner for tensor in others])
+        names, owners = shared_owners()  # now that the buffers are bound to their first tensors again
+        alone = names[id(old)] <= 1 and owners[id(owner_of(old.array))] <= 1
+        return old._alias is None and alone and not outside(old)
 
-    refuse_shared(graph, trace, nonmembers)
     for buffers, name, source, single in trace.update_buffers(unshared):
         if not single and graph.config.accumulation > 1:
             what = f"the buffer {name!r} is assigned in a graph that accumulates gradients, and shares its memory"
@@ -85,7 +96,7 @@ def link_assigned(graph: Any, trace: Trace, nonmembers: list) -> None:
         source.link = BufferLink(buffers, name, source, assigned=True, unshared=single)
 
 
-def refuse_shared(graph: Any, trace: Trace, nonmembers: list) -> None:
+def refuse_shared(graph: Any, trace: Trace, nonmembers: list, outside: Callable[[Tensor], str]) -> None:
     """Refuse an assigned tensor that shares its storage with another one that outlives the call.
 
     A plan gives each buffer a separate tensor, so a later write to one of the two would not be visible in the other.
@@ -107,13 +118,25 @@ def refuse_shared(graph: Any, trace: Trace, nonmembers: list) -> None:
         for tensor, _ in trace.views.values()
         if id(tensor) not in old and id(tensor.array) not in trace.created
     ]
+    first: dict[int, int] = {}  # id of a tensor or of the version counter of its storage -> the first one in `stay`
+    for i, (_, other) in enumerate(stay):
+        for key in sharing_keys(other):
+            first.setdefault(key, i)
     for (buffers, name, _), symbol in zip(changed.values(), symbols):
-        for place, other in stay:
-            if other is symbol or other is buffers[name] or share_storage(symbol, other):
-                place = place or graph.outside_name(other) or other._label or "a captured tensor"
-                what = f"the buffer {name!r} is assigned a tensor that shares its memory with {place}"
-                fail(TraceError, what, f"assign a copy: self.{name} = x.clone()", buffer=symbol, shared=other)
+        if found := [first[key] for key in (*sharing_keys(symbol), id(buffers[name])) if key in first]:
+            place, other = stay[min(found)]
+            place = place or outside(other) or other._label or "a captured tensor"
+            what = f"the buffer {name!r} is assigned a tensor that shares its memory with {place}"
+            fail(TraceError, what, f"assign a copy: self.{name} = x.clone()", buffer=symbol, shared=other)
+        for key in sharing_keys(symbol):
+            first[key] = len(stay)
         stay.append((name, symbol))
+
+
+def sharing_keys(tensor: Tensor) -> list[int]:
+    """Return keys of which two tensors have one in common if they are the same or share a storage (`share_storage`)."""
+    counter = tensor._version_counter
+    return [id(tensor)] if counter is None else [id(tensor), id(counter.storage or counter)]
 
 
 def own_storages(modules: Iterable[tuple[str, Any]]) -> None:

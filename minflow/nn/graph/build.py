@@ -10,7 +10,7 @@ import itertools
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -228,10 +228,16 @@ class Build:
         """A node was appended to the trace."""
         self.observer.node_added(node)
 
+    def array_names(self) -> dict[int, str]:
+        """Return id(array) -> name for the tensors of modules and optimizers: "model.fc.weight"."""
+        names: dict[int, str] = {}
+        for tensor, name in self.graph.named_tensors(self.nonmember_paths()):
+            names.setdefault(id(tensor.array), name)
+        return names
+
     def name_of(self, array: Array) -> str:
-        """Return the name of a module's tensor, found by its array: "model.fc.weight"; empty for other arrays."""
-        tensors = self.graph.named_tensors(self.nonmember_paths())
-        return next((name for t, name in tensors if t.array is array), "")
+        """Return the name of a module's tensor, found by its array; empty for other arrays."""
+        return self.array_names().get(id(array), "")
 
     def backward(self, outputs: list[Tensor], tensors: tuple[Tensor, ...]) -> None:
         """Record that `loss.backward()` was called. outputs: the symbolic tensors it was called on."""
@@ -406,10 +412,13 @@ class Build:
         """
         values: dict[str, Value] = {}
         names = {name: node for node, name in op_names(self.trace.graph.nodes).items()}
+        calls: dict[str, ModuleCall] = {}  # the first one of each path
+        for call in self.top.walk() if self.graph.kept else ():
+            if call.done and call is not self.top:
+                calls.setdefault(call.path, call)
         for name in self.graph.kept:
-            calls = [call for call in self.top.walk() if call.path == name and call.done and call is not self.top]
-            if calls:
-                _, tensors = flatten(calls[0].output, lambda path, leaf: None)
+            if name in calls:
+                _, tensors = flatten(calls[name].output, lambda path, leaf: None)
                 for i, t in enumerate(tensors):
                     values[f"value {name}" + (f" {i}" if len(tensors) > 1 else "")] = value_of(self.trace.resolve(t))
             elif name in names:
@@ -428,9 +437,11 @@ class Build:
         """Give every state the name under which it is listed, and record which ones were captured."""
         graph = self.graph
         names = {id(t.array): name for t, name in graph.named_tensors(self.nonmember_paths())}
+        parameters = graph.parameter_names(self.nonmember_paths()) if self.accumulators else {}
         for key, total in self.accumulators.items():
-            names[id(total.array)] = f"{graph.parameter_names(self.nonmember_paths()).get(key, 'parameter')}-gradient"
+            names[id(total.array)] = f"{parameters.get(key, 'parameter')}-gradient"
         self.captured: list[tuple[str, Tensor]] = []
+        outside: Callable[[Tensor], str] | None = None
         kept = {id(t.array): t for t in self.trace.keepalive if t.array is not None}
         drawn = {id(entry[1]._value.node) for entry in self.trace.draws.values()}
         for part in parts:
@@ -446,5 +457,6 @@ class Build:
                     source.name = source.name or "constant"
                 elif id(source.array) in kept:
                     tensor = kept[id(source.array)]
-                    source.name = graph.outside_name(tensor) or f"captured {len(self.captured)}"
+                    outside = outside or graph.outside_names()
+                    source.name = outside(tensor) or f"captured {len(self.captured)}"
                     self.captured.append((source.name, tensor))

@@ -6,6 +6,8 @@ Source: Chen et al. 2016, "Training deep nets with sublinear memory cost" (arXiv
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ...core import autograd
@@ -36,7 +38,7 @@ class CheckpointedCall:
     def __init__(self, build: Any, module: Any, tree: Any, arity: int):
         self.build, self.module, self.tree, self.arity = build, module, tree, arity
         self.out_tree: Any = None
-        self.before = snapshot(build.trace)
+        self.before = Snapshot(build.trace)
         self.number = CheckpointedCall.count
         CheckpointedCall.count += 1
 
@@ -56,7 +58,8 @@ class Checkpoint(Function):
         ctx.set_materialize_grads(False)
         trace = run.build.trace
         first = len(trace.graph.nodes)
-        outputs = tuple(run.compute(list(tensors[: run.arity])))
+        with noting_states(run.before.states):
+            outputs = tuple(run.compute(list(tensors[: run.arity])))
         refuse_outside(run, trace.graph.nodes[first:], [trace.resolve(t) for t in tensors], trace)
         return outputs
 
@@ -70,15 +73,15 @@ class Checkpoint(Function):
             for i, t in enumerate(inputs[: run.arity]):
                 again = recompute(t.detach(), after, call=run.number)
                 inputs[i] = leaves[i] = Tensor(None, t.spec, again._value, t.requires_grad)
-        now = snapshot(trace)
-        restore(trace, run.before)
+        now = Snapshot(trace, [symbol for symbol, *_ in run.before.states.values()])
+        run.before.restore(trace)
         build.recomputing += 1
         try:
-            with using(mode.replace(grad=True, origin=RECOMPUTE)):
+            with using(mode.replace(grad=True, origin=RECOMPUTE)), noting_states(now.states):
                 outputs = run.compute(inputs[: run.arity])
         finally:
             build.recomputing -= 1
-            restore(trace, now)  # the first forward updated the buffers; generators continue from their current state
+            now.restore(trace)  # the first forward updated the buffers; generators continue from their current state
         differentiable = [i for i, t in enumerate(inputs) if t.requires_grad]
         roots = [(o, g) for o, g in zip(outputs, grads) if g is not None and o.requires_grad]
         parameters = [t for t in inputs[run.arity :] if t.requires_grad]  # the calling backward runs their hooks
@@ -96,24 +99,36 @@ class Checkpoint(Function):
         return None, *results
 
 
-def snapshot(trace: Any) -> tuple[dict, dict, dict]:
-    """Return the current values of states, the counter of each generator, and the assigned buffers."""
-    draws = {g: entry[0] for g, entry in trace.draws.items()}
-    bound = {key: buffers[name] for key, (buffers, name, _) in trace.rebound.items()}
-    return {key: (s._value, s._needs) for key, s in trace.symbols.items()}, draws, bound
+class Snapshot:
+    """The values of states, the counter of each generator, and the assigned buffers.
+
+    states: id of the symbol of a state -> (symbol, Value, needs), for each state that the call uses. A copy of all
+    states would take time quadratic in the number of checkpoints.
+    """
+
+    def __init__(self, trace: Any, states: Any = ()):
+        self.states = {id(symbol): (symbol, symbol._value, symbol._needs) for symbol in states}
+        self.draws = {g: entry[0] for g, entry in trace.draws.items()}
+        self.bound = {key: buffers[name] for key, (buffers, name, _) in trace.rebound.items()}
+
+    def restore(self, trace: Any) -> None:
+        for key, (buffers, name, first) in trace.rebound.items():
+            buffers[name] = self.bound.get(key, first)
+        for symbol, value, needs in self.states.values():
+            symbol._value, symbol._needs = value, needs
+        for generator, entry in trace.draws.items():
+            entry[0] = self.draws.get(generator, 0)
 
 
-def restore(trace: Any, taken: tuple[dict, dict, dict]) -> None:
-    values, draws, bound = taken
-    for key, (buffers, name, first) in trace.rebound.items():
-        buffers[name] = bound.get(key, first)
-    for key, symbol in trace.symbols.items():
-        if key in values:
-            symbol._value, symbol._needs = values[key]
-        else:  # first used later: its initial value
-            symbol._value = next(v for v, s in trace.leaves.items() if s is symbol)
-    for generator, entry in trace.draws.items():
-        entry[0] = draws.get(generator, 0)
+@contextmanager
+def noting_states(states: dict) -> Iterator[None]:
+    """Note each state that is used meanwhile, as it is at its first use."""
+    mode = MODE.get()
+    with using(mode.replace(states_used=states)):
+        yield
+    if mode.states_used is not None:  # of the enclosing checkpoint
+        for key, state in states.items():
+            mode.states_used.setdefault(key, state)
 
 
 def refuse_outside(run: CheckpointedCall, nodes: list, tensors: list, trace: Any) -> None:

@@ -334,7 +334,9 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     own["_variables"] = {**own["_variables"], **reads.variables}
     outside = {id(module): (name, module) for name, module in own["_outside_modules"]}
     own["_outside_modules"] = list({**outside, **reads.modules}.values())
-    own["_numbers"] = {**own["_numbers"], **{id(t): (build.name_of(t.array), t) for t in build.trace.tensors_read()}}
+    if tensors_read := build.trace.tensors_read():
+        names = build.array_names()
+        own["_numbers"] = {**own["_numbers"], **{id(t): (names.get(id(t.array), ""), t) for t in tensors_read}}
     plans.look()  # the trace may have bumped the mutation counter, or used modules that are not members
     compiled.reads = reads.untracked_reads(plans.fingerprint.untracked)
     compiled.reason = reasons(plans, compiled, own["_volatile"])

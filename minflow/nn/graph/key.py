@@ -88,9 +88,11 @@ class Fingerprint:
         own_storages(graph.all_modules())  # before the build, whose trace refers to the bases of views
         own = cls(graph.all_modules(), graph._volatile, graph._variables, graph._numbers.values(), relinks=True)
         paths = {id(module): path for path, module in graph.all_modules()}
+        taken = set(paths.values())
         for name, module in graph._outside_modules:  # its attributes may be read without a call
             if id(module) not in paths:
-                path = paths[id(module)] = unique(name, paths.values())
+                path = paths[id(module)] = unique(name, taken)
+                taken.add(path)
                 own.add_module(path, module)
         for name, value in vars(graph).items():
             if not name.startswith("_") and name != "repr_style":

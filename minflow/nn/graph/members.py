@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...core.mode import MODE
@@ -66,21 +66,21 @@ class Members:
             names.setdefault(id(tensor), name)
         return names
 
-    def outside_name(self: Any, tensor: Tensor) -> str:
-        """Return the name of a tensor that build reads from a global, a variable of an enclosing function, or a
-        default.
+    def outside_names(self: Any) -> Callable[[Tensor], str]:
+        """Return a function that gives the name of a tensor that build reads from a global, a variable of an enclosing
+        function, a default, or an attribute of a module; "" for others.
         """
-        function = type(self).build
-        closed = inspect.getclosurevars(function)
-        for space in (closed.nonlocals, closed.globals):
-            for name, value in space.items():
-                if value is tensor or (isinstance(value, Tensor) and value.array is tensor.array):
-                    return name
+        closed = inspect.getclosurevars(type(self).build)
+        variables: dict[int, str] = {}
+        for name, value in (*closed.nonlocals.items(), *closed.globals.items()):
+            if isinstance(value, Tensor):
+                variables.setdefault(id(value.array), name)
+        attributes: dict[int, str] = {}
         for path, module in self.all_modules():
             for name, value in module.__dict__.items():
-                if value is tensor:
-                    return f"{path}.{name}"
-        return ""
+                if isinstance(value, Tensor):
+                    attributes.setdefault(id(value), f"{path}.{name}")
+        return lambda tensor: variables.get(id(tensor.array)) or attributes.get(id(tensor), "")
 
     # ---- inputs ------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..compiler.dynamic_shapes.derived_sizes import SizeFormula, SizeRatio, evaluate_sizes
 from ..core.host import HostScalar
 from ..core.infer import data_dependent
 from ..core.ir import NUMBERS
@@ -33,7 +34,6 @@ from .checks import (
     encode_float,
     optional_of,
 )
-from .dynamic_shapes.derived_sizes import SizeFormula, SizeRatio, evaluate_sizes
 
 MAX_NDIM = 64  # entries of a shape
 MAX_STEPS = 1_000_000  # entries of a sequence of step sizes

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 from ..core.base.errors import GraphFormatError
 from ..core.source_location import here
+from ..core.symbolic_shapes import SymInt
 from ..io import tree
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ def check_bool(x: Any, place: str) -> bool:
 
 def check_int(x: Any, place: str, low: int = 0, high: int = MAX_INT64) -> int:
     """An integer from `low` to `high` inclusive; true and 1.0 are refused."""
-    if type(x) is not int or not low <= x <= high:
+    if type(x) not in (int, SymInt) or not low <= x <= high:
         limits = f"from {low} to {high}" if high != MAX_INT64 else f"from {low}"
         raise Malformed(f"a whole number {limits}", x, place)
     return x

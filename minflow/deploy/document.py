@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from ..compiler.dynamic_shapes.axes import MAX_DYNAMIC_AXES, sizes_of
+from ..compiler.dynamic_shapes.derived_sizes import SizedConstant, SizeFormula, SizeRatio, same_array
 from ..core.base.errors import MinflowError
 from ..core.host import HostArray
 from ..core.infer import consult, data_dependent
@@ -38,8 +40,6 @@ from .checks import (
     check_mapping,
     check_text,
 )
-from .dynamic_shapes.axes import MAX_DYNAMIC_AXES, sizes_of
-from .dynamic_shapes.derived_sizes import SizedConstant, SizeFormula, SizeRatio, same_array
 from .program import CallEntry, ModuleEntry
 
 STATE_KINDS = ("parameter", "buffer", "captured", "constant", "generator")

@@ -2,7 +2,7 @@
 
 A Program is the trace before any pass, without the optimizer's nodes (the optimizer recreates them), with the tensors
 it uses, the modules by class name and text only, and the calls of modules by the nodes that they recorded. Read next:
-`dynamic_shapes/__init__.py`, the sizes that differ from call to call; `writing.py`, a Program as data.
+`../compiler/dynamic_shapes/__init__.py`, the sizes that differ from call to call; `writing.py`, a Program as data.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..compiler.dynamic_shapes.axes import axes_of
+from ..compiler.dynamic_shapes.derived_sizes import SizedConstant
+from ..compiler.dynamic_shapes.traces import solve_sizes
 from ..compiler.names import op_names
 from ..core.backend import Array, backend_of_array
 from ..core.base.errors import GraphError
@@ -24,10 +27,7 @@ from ..job.function import Job
 from ..nn.graph.build import Build
 from ..nn.graph.graph import RunningGraph
 from ..nn.graph.tree import Leaf, flatten
-from .dynamic_shapes.axes import axes_of
-from .dynamic_shapes.derived_sizes import SizedConstant
-from .dynamic_shapes.retrace import check_unchanged, retrace_graph, retrace_job
-from .dynamic_shapes.traces import solve_sizes
+from .retrace import check_unchanged, retrace_graph, retrace_job
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Program:
     nonmembers: path -> index of a module that is not a member.  gradients: index of a parameter -> its gradient
     (training graphs).  loss: the tensor on which backward was called.  axes: the dynamic axes.  size_dependent,
     sized_constants: values that depend on them: attrs by name, literals by input position, and constants; see
-    `dynamic_shapes/derived_sizes.py`.
+    `../compiler/dynamic_shapes/derived_sizes.py`.
     """
 
     name: str

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
+from ..compiler.dynamic_shapes.derived_sizes import check_sizes
 from ..core.backend import Array, on_host, placed
 from ..core.base.errors import GraphError, OutOfMemoryError, ShapeError
 from ..core.dispatch import apply
@@ -42,9 +43,8 @@ from .attrs import attrs_at_sizes, resolve_sizes
 from .call_arguments import SavedArguments
 from .checks import Malformed
 from .document import Document, NodeEntry, Ref, State, infer_specs
-from .dynamic_shapes.derived_sizes import check_sizes
-from .dynamic_shapes.retrace import whole_batch, without_memory
 from .program import CallEntry
+from .retrace import whole_batch, without_memory
 
 CURRENT_REPLAY: ContextVar[Replay | None] = ContextVar("replay", default=None)
 

@@ -19,9 +19,9 @@ from ..nn.graph.graph import RunningGraph
 from . import folder
 from .checks import Malformed, check_bool, check_each, check_fields, check_list, check_text, checking_file
 from .document import MAX_TEXT_CHARS, Document, from_data, on_device
-from .dynamic_shapes.retrace import whole_batch
 from .program import Program, program_of
 from .replay import LoadedGraph, graph_of, saved_axes
+from .retrace import whole_batch
 from .training.optimizers import optimizers_as_data, optimizers_from_data, state_names
 from .training.settings import config_as_data, config_from_data
 from .versions import FORMAT, VERSION

@@ -9,14 +9,14 @@ import itertools
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ..compiler.dynamic_shapes.axes import sizes_of, specs_at_sizes
+from ..compiler.dynamic_shapes.derived_sizes import evaluate_sizes
+from ..compiler.dynamic_shapes.size_relations import NotSizeDependent, SizeSolver
+from ..compiler.dynamic_shapes.traces import candidates
 from ..core.base.errors import MinflowError
 from ..core.infer import consult
 from ..core.ir import Value, outputs_of
 from ..core.spec import Spec
-from ..deploy.dynamic_shapes.axes import sizes_of, specs_at_sizes
-from ..deploy.dynamic_shapes.derived_sizes import evaluate_sizes
-from ..deploy.dynamic_shapes.size_relations import NotSizeDependent, SizeSolver
-from ..deploy.dynamic_shapes.traces import candidates
 from ..deploy.program import Program
 
 

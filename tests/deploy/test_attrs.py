@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
+from minflow.compiler.dynamic_shapes.derived_sizes import SizeFormula, SizeRatio
 from minflow.core.base.errors import MinflowError
 from minflow.core.infer import consult
 from minflow.core.kernels import CALLS
@@ -37,7 +38,6 @@ from minflow.deploy.attrs import (
     storable,
 )
 from minflow.deploy.checks import Malformed
-from minflow.deploy.dynamic_shapes.derived_sizes import SizeFormula, SizeRatio
 
 TOP = Path(__file__).parents[2]
 STORED = [op for op in OPS.values() if storable(op)]

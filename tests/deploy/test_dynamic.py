@@ -11,11 +11,11 @@ import pytest
 
 import minflow as flow
 from minflow import nn, typing as tp
+from minflow.compiler.dynamic_shapes.axes import axes_of, sizes_of
+from minflow.compiler.dynamic_shapes.derived_sizes import SizedConstant, SizeFormula, SizeRatio, evaluate_sizes
+from minflow.compiler.dynamic_shapes.size_relations import NotSizeDependent, SizeSolver
 from minflow.deploy import document
 from minflow.deploy.checks import Malformed
-from minflow.deploy.dynamic_shapes.axes import axes_of, sizes_of
-from minflow.deploy.dynamic_shapes.derived_sizes import SizedConstant, SizeFormula, SizeRatio, evaluate_sizes
-from minflow.deploy.dynamic_shapes.size_relations import NotSizeDependent, SizeSolver
 from minflow.deploy.program import program_of
 from minflow.deploy.writing import to_data
 from minflow.models import GPT, GPTConfig

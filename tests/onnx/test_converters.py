@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import minflow as flow
+from minflow.compiler.dynamic_shapes.traces import solve_sizes
 from minflow.core.base.errors import GraphError, MinflowError
 from minflow.core.dispatch import apply
 from minflow.core.functions.creation import from_numpy
 from minflow.core.ir import NUMBERS
 from minflow.core.op import OPS
 from minflow.core.ops.examples import cases
-from minflow.deploy.dynamic_shapes.traces import solve_sizes
 from minflow.onnx.builder import CONVERTERS
 from tests.cases import Cases
 from tests.onnx import edge_cases

@@ -1,6 +1,6 @@
 """Compare traces of a program at several sizes of its dynamic axes, and find the values that depend on them.
 
-Read next: `retrace.py`, which traces.
+Read next: `../../deploy/retrace.py`, which traces.
 """
 
 from __future__ import annotations

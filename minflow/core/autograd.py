@@ -341,7 +341,7 @@ def rule_argument(mode: Mode, node: Node, kind: str, key, gs: list):
 
 def fit(g, spec: Spec):
     """Sum a gradient to the shape of its input, and convert it to its dtype and device: un-broadcast and un-promote."""
-    if g.shape != spec.shape:
+    if g.spec.ndim != spec.ndim or g.shape != spec.shape:
         g = sum_to(g, shape=spec.shape)
     g = g if g.dtype is spec.dtype else cast(g, dtype=spec.dtype)
     if spec.placement is None and g.spec.placement is not None:  # of a 0-d local input

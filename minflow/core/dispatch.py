@@ -159,7 +159,7 @@ def symbolic_error(x: Any) -> TraceError:
 def overflow_error(op: Any, inputs: Sequence) -> MinflowError:
     """The error for a Python integer that does not fit in the integer dtype of the other inputs."""
     numbers = [x for x in inputs if x.__class__ in NUMBERS]
-    kind = promote(*map(type, numbers), *[x.spec for x in inputs if hasattr(x, "spec")])
+    kind = promote(*[NUMBERS[x.__class__] for x in numbers], *[x.spec for x in inputs if hasattr(x, "spec")])
     limits = iinfo(kind)
     outside = [x for x in numbers if not limits.min <= x <= limits.max]
     what = f"{op.name}: {(outside or numbers or ['a number'])[0]} does not fit into {kind.name}"

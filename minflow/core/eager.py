@@ -48,7 +48,7 @@ from .source_location import caller
 from .spec import Device, Spec, cpu, spec_of
 from .tensor import Tensor, blank, new_tensor
 
-REAL_NUMBERS = NUMBERS - {complex}  # types of literals that leave the dtype of a floating tensor unchanged
+REAL_NUMBERS = NUMBERS.keys() - {complex}  # types of literals that leave the dtype of a floating tensor unchanged
 VIEW_CACHE: dict = {}  # (view op, spec, attr) -> (output spec, specialized kernel, entry of the view path); bounded
 ON_CHANGE.append(VIEW_CACHE.clear)
 

@@ -31,6 +31,7 @@ from .mode import MODE
 from .sharding import GlobalCall, logical
 from .source_location import explain, here, input_names
 from .spec import DEPENDS_ON_DEFAULT, Device, Spec, bfloat16, cpu, default_dtype, promote
+from .symbolic_shapes import SymInt
 
 INFER_CACHE: dict = {}  # results of `infer`, bounded; errors are not cached
 INFER_CACHE_LIMIT = 20_000
@@ -46,7 +47,7 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
     (GLOBAL, None, DECOMPOSED). specs: those of the inputs, if all are tensors and the
     caller has them.
     """
-    specs = specs or tuple([x.__class__ if x.__class__ in NUMBERS else x.spec for x in inputs])
+    specs = specs or tuple([NUMBERS.get(x.__class__) or x.spec for x in inputs])
     key = (op, specs, tuple(attrs.items())) if attrs else (op, specs)
     try:
         return INFER_CACHE[key]
@@ -63,6 +64,10 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
                     INFER_CACHE.clear()
                 INFER_CACHE[key] = result
             return result
+        if symbolic(specs, outs):
+            if key is not None:
+                INFER_CACHE[key] = dtype, outs, None
+            return dtype, outs, None
         known = outs is not None and outs != (None,)
         large = known and not op.is_view and sum([s.nbytes for s in outs]) > MIN_CHECKED_BYTES
         device = outs[0].device if known else cpu
@@ -80,6 +85,11 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
             INFER_CACHE.clear()
         INFER_CACHE[key] = result
     return result
+
+
+def symbolic(specs: tuple, outs: tuple | None) -> bool:
+    """True for specs with symbolic sizes, which have no kernel."""
+    return any([s.__class__ is Spec and s.size.__class__ is SymInt for s in (*specs, *(outs or ()))])
 
 
 def specialized_kernel(op: Any, specs: tuple, outs: tuple, attrs: Mapping, device: Device) -> Any:

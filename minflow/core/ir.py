@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from .base.display import cell_name
 from .base.errors import GraphError, InternalError
 from .spec import Spec
+from .symbolic_shapes import SymFloat, SymInt
 
 # origins of Nodes in a graph, besides the program and gradients
 OPTIMIZER, RECOMPUTE = "optimizer", "recompute"
@@ -95,7 +96,8 @@ class Value(NamedTuple):
         return f"{self.node.op}.{self.index} {self.spec}" if self.index else f"{self.node.op} {self.spec}"
 
 
-NUMBERS = frozenset({bool, int, float, complex})  # the Python classes that may be inputs of a Node
+# class of a number that may be an input of a Node -> its Python class
+NUMBERS: dict[type, type] = {**{kind: kind for kind in (bool, int, float, complex)}, SymInt: int, SymFloat: float}
 new_value = tuple.__new__  # new_value(Value, (...)) is Value(...) without the frame of its __new__
 
 

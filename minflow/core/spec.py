@@ -45,6 +45,7 @@ from .base.dtypes import (
 from .base.errors import DeviceError, ShapeError
 from .base.interrupts import StackEntry
 from .context import CURRENT, PROCESS_CONTEXT
+from .symbolic_shapes import SymInt, plain
 
 if TYPE_CHECKING:
     from .base.placement import Placement, Sbp
@@ -173,9 +174,10 @@ class Spec:
             if len(cls.table) >= cls.limit:
                 cls.sweep()
             spec = super().__new__(cls)
-            spec.shape = shape = tuple(map(int, shape))
+            spec.shape = shape = tuple([n if n.__class__ is SymInt else int(n) for n in shape])
             spec.size = math.prod(shape)
-            if len(shape) > 64 or min(shape, default=0) < 0 or math.prod(n or 1 for n in shape) >= 1 << 59:
+            sizes = [*map(plain, shape)]
+            if len(shape) > 64 or min(sizes, default=0) < 0 or math.prod(n or 1 for n in sizes) >= 1 << 59:
                 raise ShapeError(
                     f"no tensor has the shape {shape}",
                     hint="at most 64 axes, sizes of at least 0, fewer than 2**59 elements",
@@ -183,8 +185,8 @@ class Spec:
             spec.dtype, spec.device, spec.placement, spec.sbp = dtype, device, placement, sbp
             spec.np, spec.ndim, spec.floating = dtype.np, len(shape), dtype.floating
             spec.differentiable = dtype.rank > 1
-            plain = placement is None and dtype.floating and shape != () and dtype is not bfloat16 and device is cpu
-            spec.plain = plain + (plain and spec.size < LARGE)
+            numpy = placement is None and dtype.floating and shape != () and dtype is not bfloat16 and device is cpu
+            spec.plain = numpy + (numpy and plain(spec.size) < LARGE)
             spec.as_tuple = (spec,)
             spec = cls.table.setdefault((shape, dtype, device, placement, sbp), spec)
         return spec

@@ -59,6 +59,7 @@ from .ops.global_tensors import local_part, whole_array
 from .source_location import fail
 from .spec import Device, DType, Spec, as_dtype, bfloat16, cpu, default_dtype, spec_of
 from .streams import Stream, copy_without_waiting
+from .symbolic_shapes import SymInt
 
 if TYPE_CHECKING:
     from .base.dtypes import DTypeLike
@@ -729,7 +730,7 @@ def basic_index(index: Any) -> tuple | None:
             parts.append(part)
             if step is not None and step < 1:
                 fail(OutOfRangeError, f"a slice with step {i.step}", "flow.flip(x, [0]) reverses an axis", step=i.step)
-        elif i is None or i is Ellipsis or i.__class__ is int:
+        elif i is None or i is Ellipsis or i.__class__ is int or i.__class__ is SymInt:
             parts.append(i)
         elif isinstance(i, Integral) and isinstance(i, HostScalar):
             parts.append(int(i))

@@ -28,7 +28,8 @@ from ..mode import MODE
 from ..ops import shape as s
 from ..ops.rules import broadcast_shape
 from ..source_location import fail
-from ..spec import Device, Spec, as_dtype, cpu, default_dtype, int64, spec_of
+from ..spec import Device, DType, Spec, as_dtype, cpu, default_dtype, int64, spec_of
+from ..symbolic_shapes import SymInt, plain
 from ..tensor import Size, Tensor
 from .arguments import common_shape, float_or_symbol, integer
 from .fill import as_leaf, copy_of, empty_of, finish, full_of, ones_of, place_like, place_of, size_of, zeros_of
@@ -401,6 +402,9 @@ def arange(
         fail(ShapeError, what, "x.item()", start=start, end=end, step=step)
     bounds: list[Any] = [x.item() if isinstance(x, Tensor) else python_number(x) for x in (start, end, step)]
     first, last, gap = bounds
+    if any([x.__class__ is SymInt for x in bounds]) and all([isinstance(x, int) for x in bounds]):
+        result = symbolic_range(first, last, gap, int64 if dtype is None else as_dtype(dtype))
+        return finish(result, place_of(device, placement, sbp), requires_grad)
     check_steps(first, last, gap)
     if dtype is None:
         dtype = int64 if all(isinstance(x, int) for x in bounds) else default_dtype()
@@ -416,6 +420,18 @@ def arange(
     if elements.dtype.kind == "f":  # NumPy accumulates a rounded step: -2.8e-14 for 0
         elements = first + gap * namespace().arange(len(elements))
     return tensor(elements, dtype, device, requires_grad, placement=placement, sbp=sbp)
+
+
+def symbolic_range(first: int, last: int, gap: int, dtype: DType) -> Tensor:
+    """`arange` of symbolic sizes: a constant whose elements follow from them."""
+    env = next(x.env for x in (first, last, gap) if x.__class__ is SymInt)
+    bounds = [plain(x) for x in (first, last, gap)]
+    check_steps(*bounds)
+    env.decide("<=", *((first, last) if bounds[2] > 0 else (last, first)))
+    result = tensor(namespace().arange(*bounds), dtype)
+    result.spec = result.spec.replace(shape=(-((first - last) // gap),))
+    env.ranges[id(result.array)] = result.array, first, last, gap
+    return result
 
 
 def linspace(

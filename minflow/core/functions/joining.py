@@ -106,7 +106,7 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
 
 def slice_of(start: int, stop: int, size: int) -> tuple[int, int, None]:
     """A slice from start to stop by Python's rules; empty if stop is before start."""
-    first, last, _ = slice(start, stop).indices(size)
+    first, last, _ = s.slice_bounds((start, stop, None), size)
     return first, max(first, last), None
 
 

@@ -268,7 +268,7 @@ def slice_scatter(
     axis, step = normalize_axis(dim, input.spec.ndim, input), integer(step, "step")
     if step < 1:
         fail(OutOfRangeError, f"slice_scatter: step must be at least 1, got {step}", "at least 1", input=input)
-    first, last, _ = slice(start, end).indices(input.spec.shape[axis])
+    first, last, _ = s.slice_bounds((start, end, None), input.spec.shape[axis])
     index = (*((None, None, None),) * axis, (first, max(first, last), step))
     return write_through("slice_scatter", input, src, s.getitem(input, index=index), (s.getitem, {"index": index}))
 

@@ -19,6 +19,7 @@ from ..messages.wrong_arguments import explain_error, not_a_tensor
 from ..ops import index as i, shape as s
 from ..source_location import fail
 from ..spec import promote
+from ..symbolic_shapes import plain
 from .arguments import (
     accept_axis,
     check_min_axes,
@@ -94,7 +95,8 @@ def has_view(input: Tensor, shape: tuple[int, ...]) -> bool:
 
 
 def array_has_view(array: Array, shape: tuple[int, ...]) -> bool:
-    """True if the array has a view of this shape."""
+    """True if the array has a view of this shape. Symbolic sizes are compared as they are: the strides are plain."""
+    shape = tuple(map(plain, shape))
     if array.flags.c_contiguous:  # also if empty
         return True
     groups: list[list[int]] = []  # [elements, stride] of adjacent old axes without gaps

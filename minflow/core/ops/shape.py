@@ -25,6 +25,7 @@ from ..mode import MODE
 from ..op import define
 from ..sharding import Labels, elementwise_labels, kept_labels, labels_of_call, local_spec, reshape_labels
 from ..spec import DType, Spec, as_dtype, bfloat16, bool_, cpu, finfo, float32, float64, iinfo
+from ..symbolic_shapes import SymInt
 from .examples import case, distinct, floats, ints, strided, unary
 from .global_tensors import as_global
 from .rules import need_axis, need_spec
@@ -234,6 +235,15 @@ def _(xp, shape, value, dtype, device=cpu, out=None):
 # ---- views -------------------------------------------------------------------------------------------------------
 
 
+def slice_bounds(index: tuple, size: int) -> tuple[int, int, int]:
+    """`slice(*index).indices(size)` for a step of at least 1, also with symbolic sizes."""
+    if not any([n.__class__ is SymInt for n in (*index, size)]):
+        return slice(*index).indices(size)
+    start, stop, step = index
+    first, last = [default if n is None else n + size if n < 0 else n for n, default in ((start, 0), (stop, size))]
+    return min(max(first, 0), size), min(max(last, 0), size), 1 if step is None else step
+
+
 def getitem_spec(x: Spec, index: tuple) -> Spec:
     """The shape rule of basic indexing. A slice is a tuple (start, stop, step), which is hashable."""
     used = sum(1 for i in index if i is not None and i is not Ellipsis)
@@ -248,7 +258,8 @@ def getitem_spec(x: Spec, index: tuple) -> Spec:
             shape += x.shape[axis : axis + x.ndim - used]
             axis += x.ndim - used
         elif i.__class__ is tuple:
-            shape.append(len(range(*slice(*i).indices(x.shape[axis]))))
+            first, last, step = slice_bounds(i, x.shape[axis])
+            shape.append(max(0, (last - first + step - (1 if step > 0 else -1)) // step))
             axis += 1
         else:
             n = x.shape[axis]

@@ -1,0 +1,493 @@
+"""Symbolic sizes: ints and floats that know how they follow from the sizes of a graph's inputs.
+
+While a build is traced for sizes that vary, the shape of an input holds a SymInt for each of them. Arithmetic on
+SymInts gives SymInts and SymFloats. Whatever else the program does with one (a comparison, a truth value, the key of a
+dict, a conversion to a plain number) gives the plain result and adds a guard: the trace holds at other sizes only if
+all guards do. The names are those of PyTorch's symbolic shapes. C code that reads an int directly (`np.zeros(n)`,
+`math.log2(n)`) is not seen: such a trace must be compared with another one, see `compiler/dynamic_shapes/`.
+Read next: `spec.py`, whose shapes hold SymInts.
+"""
+
+from __future__ import annotations
+
+import dis
+import math
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+# A sum of products: ((factors, coefficient), ...), sorted, without zeros. A factor is a name or a FloorDiv.
+Terms: TypeAlias = tuple[tuple[tuple, int], ...]
+LEAST = 2  # the smallest symbolic size: 0 and 1 are special cases of most ops, such as broadcasting
+MAX_POWER = 8
+BINARY_OP = dis.opmap["BINARY_OP"]
+
+
+class FloorDiv(NamedTuple):
+    """`terms // divisor`, a factor of a term, for a division that leaves a remainder at some sizes."""
+
+    terms: Terms
+    divisor: int
+
+
+class Guard(NamedTuple):
+    """A decision of the program, `left relation right`, which was `truth` when it was traced.
+
+    relation: "==", "<" or "<=".  where: the line of the program.
+    """
+
+    relation: str
+    left: Any
+    right: Any
+    truth: bool
+    where: str
+
+    def holds(self, evaluate: Callable[[Any], Any]) -> bool:
+        """True if the decision is the same with these values."""
+        return RELATIONS[self.relation](evaluate(self.left), evaluate(self.right)) is self.truth
+
+    def __str__(self) -> str:
+        relation = self.relation if self.truth else NEGATED[self.relation]
+        return f"{text_of(self.left)} {relation} {text_of(self.right)}, {self.where}"
+
+
+RELATIONS: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "<": operator.lt, "<=": operator.le}
+NEGATED = {"==": "!=", "<": ">=", "<=": ">"}
+
+
+class ShapeEnv:
+    """The symbols of one trace, and the guards that it has added.
+
+    sizes: name -> the size at which the program is traced, at least LEAST.  here: returns the line of the program, for
+    a guard.  is_engine: tells from a frame whether its code is minflow's, which may look up SymInts in its caches and
+    print them without a guard.  active: False after the trace; SymInts that are left behave as plain ints.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], here: Callable[[], str], is_engine: Callable[[Any], bool]):
+        self.sizes, self.here, self.is_engine = dict(sizes), here, is_engine
+        self.guards: dict[tuple, Guard] = {}
+        self.known: dict[Terms, SymInt] = {}
+        self.ranges: dict[int, tuple] = {}  # id of the array of a constant -> (array, start, end, step)
+        self.active = True
+
+    def symbol(self, name: str) -> int:
+        """The SymInt of a size."""
+        return self.number(((((name,)), 1),))
+
+    def number(self, terms: Terms) -> int:
+        """The int with these terms: a plain one if it is constant, else the one SymInt."""
+        if not terms:
+            return 0
+        if terms[-1][0] == () and len(terms) == 1:
+            return terms[0][1]
+        if terms not in self.known:
+            self.known[terms] = SymInt(self, terms)
+        return self.known[terms]
+
+    def decide(self, relation: str, left: Any, right: Any) -> bool:
+        """The truth of a comparison at the traced sizes. Adds a guard unless it is the same at all sizes."""
+        truth = RELATIONS[relation](plain(left), plain(right))
+        if self.active and always(relation, left, right) is None:
+            key = relation, id_or_number(left), id_or_number(right)
+            if key not in self.guards:
+                self.guards[key] = Guard(relation, left, right, truth, self.here())
+        return truth
+
+
+def id_or_number(x: Any) -> Any:
+    return (id(x),) if x.__class__ in (SymInt, SymFloat) else (type(x), x)
+
+
+def plain(x: Any) -> Any:
+    """The number at the traced sizes, without a guard."""
+    return int.__int__(x) if x.__class__ is SymInt else float.__float__(x) if x.__class__ is SymFloat else x
+
+
+def is_symbolic(shape: tuple) -> bool:
+    return any([n.__class__ is SymInt for n in shape])
+
+
+# ---- terms -----------------------------------------------------------------------------------------------------------
+
+
+def collected(sums: Mapping[tuple, int]) -> Terms:
+    return tuple(
+        sorted([(factors, n) for factors, n in sums.items() if n], key=lambda term: (-len(term[0]), str(term)))
+    )
+
+
+def add(a: Terms, b: Terms, factor: int = 1) -> Terms:
+    """a + factor * b."""
+    sums = dict(a)
+    for factors, n in b:
+        sums[factors] = sums.get(factors, 0) + factor * n
+    return collected(sums)
+
+
+def multiply(a: Terms, b: Terms) -> Terms:
+    sums: dict[tuple, int] = {}
+    for one, n in a:
+        for other, m in b:
+            factors = tuple(sorted(one + other, key=str))
+            sums[factors] = sums.get(factors, 0) + n * m
+    return collected(sums)
+
+
+def floor_divide(a: Terms, b: Terms) -> Terms | None:
+    """a // b; None if it cannot be expressed."""
+    if (exact := divide(a, b)) is not None:
+        return exact
+    if len(b) != 1 or b[0][0] != () or b[0][1] < 1:
+        return None
+    divisor = b[0][1]
+    whole = collected({factors: n // divisor for factors, n in a})
+    rest = collected({factors: n % divisor for factors, n in a})
+    if rest[0][0] == ():  # only a constant is left, smaller than the divisor
+        return whole
+    return add(whole, (((FloorDiv(rest, divisor),), 1),))
+
+
+def divide(a: Terms, b: Terms) -> Terms | None:
+    """a / b if b divides a at all sizes, by a number, one product or a multiple of b; otherwise None."""
+    if not a:
+        return ()
+    if not b:
+        return None
+    first, lead = b[0]
+    if len(b) == 1:
+        quotients: dict[tuple, int] = {}
+        for factors, n in a:
+            left = list(factors)
+            for factor in first:
+                if factor not in left:
+                    return None
+                left.remove(factor)
+            if n % lead:
+                return None
+            quotients[tuple(left)] = n // lead
+        return collected(quotients)
+    ratio, rest = divmod(a[0][1], lead)
+    return ((((), ratio),)) if not rest and add(a, b, -ratio) == () else None
+
+
+def evaluate_terms(terms: Terms, sizes: Mapping[str, int]) -> int:
+    return sum(
+        [
+            n * math.prod([sizes[f] if f.__class__ is str else evaluate_terms(f[0], sizes) // f[1] for f in factors])
+            for factors, n in terms
+        ]
+    )
+
+
+def always(relation: str, left: Any, right: Any) -> bool | None:
+    """The truth of a comparison that is the same at all sizes of at least LEAST; None if it is not known to be."""
+    a, b = terms_of(left), terms_of(right)
+    if a is None or b is None:
+        return None
+    difference = add(a, b, -1)
+    variable = [(factors, n) for factors, n in difference if factors]
+    if not variable:
+        return RELATIONS[relation](sum([n for _, n in difference]), 0)
+    if any(factor.__class__ is FloorDiv for factors, _ in variable for factor in factors):
+        return None
+    names = {factor: LEAST for factors, _ in variable for factor in factors}
+    bound = evaluate_terms(difference, names)
+    if all(n > 0 for _, n in variable):  # it is at least `bound`
+        return False if bound > 0 or (relation == "<" and bound == 0) else None
+    if all(n < 0 for _, n in variable):  # it is at most `bound`
+        if relation == "==":
+            return False if bound < 0 else None
+        return True if bound < 0 or (relation == "<=" and bound == 0) else None
+    return None
+
+
+def has_remainder(terms: Terms) -> bool:
+    return any([factor.__class__ is FloorDiv for factors, _ in terms for factor in factors])
+
+
+def terms_of(x: Any) -> Terms | None:
+    if x.__class__ is SymInt:
+        return x.terms
+    if isinstance(x, int):
+        return (((), int(x)),) if x else ()
+    return None
+
+
+def text_of(x: Any) -> str:
+    """An expression as the user would write it: "8*batch + 3"."""
+    if x.__class__ is SymFloat:
+        operation, *operands = x.tree
+        return f"({f' {OPERATORS.get(operation, operation.__name__)} '.join(map(text_of, operands))})"
+    if x.__class__ is not SymInt:
+        return repr(x)
+    return terms_text(x.terms)
+
+
+def terms_text(terms: Terms) -> str:
+    products = []
+    for factors, n in terms:
+        names = [f if f.__class__ is str else f"(({terms_text(f[0])}) // {f[1]})" for f in factors]
+        products.append("*".join([*([str(n)] if n != 1 or not names else []), *names]).replace("-1*", "-"))
+    return " + ".join(products).replace("+ -", "- ") or "0"
+
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def env_of(*numbers: Any) -> ShapeEnv | None:
+    """The active environment of these operands; None if they have two, or if its trace has ended."""
+    found = {x.env for x in numbers if x.__class__ in (SymInt, SymFloat)}
+    env = found.pop()
+    return env if not found and env.active else None
+
+
+def on_integers(combine: Callable[[Terms, Terms], Terms | None], operation: Callable) -> tuple[Callable, Callable]:
+    """The method of an operator on two ints, and its reflected form."""
+
+    def method(left: Any, right: Any) -> Any:
+        if right.__class__ is float or right.__class__ is SymFloat:
+            return SymFloat.of(operation, left, right)
+        if not isinstance(right, int):
+            return NotImplemented
+        return integers(left, right)
+
+    def reflected(right: Any, left: Any) -> Any:
+        if left.__class__ is float:
+            return SymFloat.of(operation, left, right)
+        return integers(left, right) if isinstance(left, int) else NotImplemented
+
+    def integers(left: Any, right: Any) -> Any:
+        env = env_of(left, right)
+        if env is not None:
+            terms = combine(terms_of(left) or (), terms_of(right) or ())
+            if terms is None:
+                return operation(fixed(left), fixed(right))
+            result = env.number(terms)
+            # `range(0, n, 100)` divides too, and reads the result where it is not seen
+            rounds = operation is operator.floordiv and has_remainder(terms)
+            return fixed(result) if rounds and not divides(sys._getframe(2)) else result
+        return operation(plain(left), plain(right))
+
+    return method, reflected
+
+
+def divides(frame: Any) -> bool:
+    """True if this frame computes an operator, not a call of C code such as `range`."""
+    return frame.f_code.co_code[frame.f_lasti] == BINARY_OP
+
+
+def fixed(x: Any) -> Any:
+    """The plain number, which the program then depends on: a guard."""
+    if x.__class__ is SymInt or x.__class__ is SymFloat:
+        x.env.decide("==", x, plain(x))
+    return plain(x)
+
+
+def with_fixed(name: str, kind: type) -> Callable:
+    """A method that reads the plain number."""
+    method = getattr(kind, name)
+
+    def wrapped(self: Any, *args: Any) -> Any:
+        return method(fixed(self), *map(fixed, args))
+
+    return wrapped
+
+
+def in_program(name: str, kind: type) -> Callable:
+    """A method that reads the plain number, with a guard unless minflow's own code calls it."""
+    method = getattr(kind, name)
+
+    def wrapped(self: Any, *args: Any) -> Any:
+        engine = not self.env.active or self.env.is_engine(sys._getframe(1))
+        return method(plain(self) if engine else fixed(self), *args)
+
+    return wrapped
+
+
+def compared(relation: str, swap: bool = False, negate: bool = False) -> Callable:
+    """A comparison, which adds a guard."""
+
+    def method(left: Any, right: Any) -> Any:
+        if not isinstance(right, int | float):
+            return NotImplemented
+        pair = (right, left) if swap else (left, right)
+        return left.env.decide(relation, *pair) is not negate
+
+    return method
+
+
+def powers(base: Any, exponent: Any, modulo: Any = None) -> Any:
+    if exponent.__class__ is int and 0 <= exponent <= MAX_POWER and modulo is None and base.__class__ is SymInt:
+        return math.prod([base] * exponent)
+    if modulo is None and exponent.__class__ in (int, float) and not plain(base) <= 0:
+        return SymFloat.of(operator.pow, base, exponent)
+    return pow(fixed(base), fixed(exponent), modulo)
+
+
+COMPARISONS = {
+    "__eq__": compared("=="),
+    "__ne__": compared("==", negate=True),
+    "__lt__": compared("<"),
+    "__gt__": compared("<", swap=True),
+    "__le__": compared("<="),
+    "__ge__": compared("<=", swap=True),
+}
+
+
+class SymInt(int):
+    """An int that depends on symbolic sizes. env: the ShapeEnv of its trace, with one SymInt for equal terms."""
+
+    env: ShapeEnv
+    terms: Terms
+
+    def __new__(cls, env: ShapeEnv, terms: Terms) -> SymInt:
+        self = super().__new__(cls, evaluate_terms(terms, env.sizes))
+        self.env, self.terms = env, terms
+        return self
+
+    __add__, __radd__ = on_integers(add, operator.add)
+    __sub__, __rsub__ = on_integers(lambda a, b: add(a, b, -1), operator.sub)
+    __mul__, __rmul__ = on_integers(multiply, operator.mul)
+    __floordiv__, __rfloordiv__ = on_integers(floor_divide, operator.floordiv)
+    __pow__ = powers
+    locals().update(COMPARISONS)
+
+    def __mod__(self, other: Any) -> Any:
+        return self - other * (self // other) if isinstance(other, int) and other else plain(self) % other
+
+    def __rmod__(self, other: Any) -> Any:
+        return other - self * (other // self) if isinstance(other, int) else NotImplemented
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __truediv__(self, other: Any) -> Any:
+        return SymFloat.of(operator.truediv, self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return SymFloat.of(operator.truediv, other, self)
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __pos__(self) -> Any:
+        return self
+
+    __index__ = __trunc__ = __floor__ = __ceil__ = conjugate = __pos__  # type: ignore[assignment]
+
+    def __round__(self, ndigits: Any = None) -> Any:
+        return self if ndigits is None else round(fixed(self), ndigits)
+
+    def __bool__(self) -> bool:
+        return not self.env.decide("==", self, 0)
+
+    def __hash__(self) -> int:
+        if self.env.active and self.env.is_engine(sys._getframe(1)):
+            return object.__hash__(self)
+        return hash(fixed(self))
+
+    def __reduce__(self) -> Any:
+        return int, (fixed(self),)
+
+    def __copy__(self) -> SymInt:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> SymInt:
+        return self
+
+    for name in ("__repr__", "__str__", "__format__"):
+        locals()[name] = in_program(name, int)
+    for name in (
+        "__int__ __float__ __abs__ __rpow__ __lshift__ __rlshift__ __rshift__ __rrshift__ __and__ __rand__ __or__ "
+        "__ror__ __xor__ __rxor__ __invert__ bit_length bit_count to_bytes as_integer_ratio"
+    ).split():
+        locals()[name] = with_fixed(name, int)
+
+
+class SymFloat(float):
+    """A float that depends on symbolic sizes. tree: (operation, operands), evaluated as Python would."""
+
+    env: ShapeEnv
+    tree: tuple
+
+    @classmethod
+    def of(cls, operation: Callable, *operands: Any) -> Any:
+        """The result of an operation on numbers of which one is symbolic."""
+        if not all([isinstance(x, int | float) for x in operands]):
+            return NotImplemented
+        result, env = operation(*map(plain, operands)), env_of(*operands)
+        if env is None or result.__class__ is not float:
+            return operation(*map(fixed, operands)) if env is not None else result
+        self = super().__new__(cls, result)
+        self.env, self.tree = env, (operation, *operands)
+        return self
+
+    locals().update(COMPARISONS)
+    __pow__ = powers
+
+    def __hash__(self) -> int:
+        if self.env.active and self.env.is_engine(sys._getframe(1)):
+            return object.__hash__(self)
+        return hash(fixed(self))
+
+    def __bool__(self) -> bool:
+        return not self.env.decide("==", self, 0.0)
+
+    def __neg__(self) -> Any:
+        return SymFloat.of(operator.neg, self)
+
+    def __reduce__(self) -> Any:
+        return float, (fixed(self),)
+
+    for name in ("__repr__", "__str__", "__format__"):
+        locals()[name] = in_program(name, float)
+    for name in (
+        "__int__ __float__ __abs__ __round__ __trunc__ __floor__ __ceil__ __floordiv__ __rfloordiv__ __mod__ __rmod__ "
+        "__divmod__ __rdivmod__ __rpow__ is_integer hex as_integer_ratio"
+    ).split():
+        locals()[name] = with_fixed(name, float)
+    for name, operation in (
+        ("add", operator.add),
+        ("sub", operator.sub),
+        ("mul", operator.mul),
+        ("truediv", operator.truediv),
+    ):
+        locals()[f"__{name}__"] = lambda self, other, f=operation: SymFloat.of(f, self, other)
+        locals()[f"__r{name}__"] = lambda self, other, f=operation: SymFloat.of(f, other, self)
+
+
+OPERATORS = {operator.truediv: "/", operator.mul: "*", operator.add: "+", operator.sub: "-", operator.pow: "**"}
+
+
+class Evaluation:
+    """Values of symbolic numbers at other sizes. sizes: name -> size."""
+
+    def __init__(self, sizes: Mapping[str, int]):
+        self.sizes = sizes
+        self.known: dict[int, Any] = {}
+
+    def __call__(self, x: Any) -> Any:
+        """The number at these sizes; a plain one is unchanged."""
+        if x.__class__ is SymInt:
+            if id(x) not in self.known:
+                self.known[id(x)] = evaluate_terms(x.terms, self.sizes)
+            return self.known[id(x)]
+        if x.__class__ is SymFloat:
+            operation, *operands = x.tree
+            return operation(*map(self, operands))
+        return x
+
+    def of_structure(self, x: Any) -> Any:
+        """The structure (tuples, lists, dicts, slices) with all numbers in it at these sizes."""
+        kind = x.__class__
+        if kind is tuple or kind is list:
+            return kind([self.of_structure(y) for y in x])
+        if kind is dict:
+            return {key: self.of_structure(y) for key, y in x.items()}
+        if kind is slice:
+            return slice(*[self.of_structure(y) for y in (x.start, x.stop, x.step)])
+        return self(x)

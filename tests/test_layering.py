@@ -34,6 +34,7 @@ CORE = [
     "host.*",
     "files.temporary",
     "files.atomic",
+    "symbolic_shapes",
     "spec",
     "ir",
     "mode",
@@ -248,9 +249,8 @@ NUMPY = {
     "core.host.float_warnings": "its floating-point warnings",
     "core.host.scratch": "scratch memory for its kernels",
     "core.source_location": "skips the frames of its functions",
-    "deploy.dynamic_shapes.retrace": "restores np.random after a build that is only traced",
     "io.other_formats": "reads files of NumPy by its own functions",
-    "nn.graph.side_effects": "reports draws of np.random while a graph is built",
+    "nn.graph.side_effects": "reports draws of np.random while a graph is built, and restores it after a mere trace",
     "testing": "make_tensor draws from np.random, which its users seed",
     "utils.data.workers": "seeds the generator of NumPy in worker processes",
 }
@@ -281,8 +281,8 @@ MECHANISM = [
 ]
 # The most lines of code, without the examples that ops are tested with: of the mechanism, and of all that minflow
 # imports and its widgets, without exercises. `python -m tests.test_layering` prints the lines of each room.
-MECHANISM_MOST = 4_660
-PACKAGE_MOST = 97_600
+MECHANISM_MOST = 4_700
+PACKAGE_MOST = 98_500
 # Rooms with parts that are counted apart.
 PARTS = (
     "core.ops",
@@ -303,6 +303,7 @@ MANY_FILES = {  # folders of more, and why
     ".": "public namespaces of one screen each, and the command line",
     "core": "the mechanism of an op, one idea a file, in the order of CORE",
     "nn": "what modules are made of, one idea a file",
+    "nn/graph": "a call of a graph, one step a file",
     "nn/functional": "one file for each family of layers",
     "nn/modules": "one file for each family of layers, the same families",
     "onnx/converters": "one file for each family of ops",

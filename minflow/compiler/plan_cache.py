@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import Any
 
 from ..core.context import current_context
-from ..core.ir import Graph, Node, Source, VersionCounter, outputs_of
+from ..core.ir import Graph, Node, Source, Value, VersionCounter, outputs_of
 from ..core.mode import mutation_counter
-from ..core.trace import Trace
+from ..core.tensor import Tensor
 from .executor import BUILD_LOCK, collector_waiting
 from .names import op_names
 from .passes import Pass, Stage, run_passes
@@ -31,11 +31,12 @@ NONE = None, None, None
 class Part:
     """A graph with its interface: the whole step, or one of the two halves of gradient accumulation.
 
-    results: how many outputs the caller gets; the rest stays readable.  kept: name -> index among the outputs.
+    leaves: those of its trace.  results: how many outputs the caller gets; the rest stays readable.  kept: name ->
+    index among the outputs.
     """
 
-    def __init__(self, name: str, graph: Graph, trace: Trace, results: int, kept: dict[str, int]):
-        self.name, self.graph, self.results, self.kept, self.leaves = name, graph, results, kept, trace.leaves
+    def __init__(self, name: str, graph: Graph, leaves: dict[Value, Tensor], results: int, kept: dict[str, int]):
+        self.name, self.graph, self.leaves, self.results, self.kept = name, graph, leaves, results, kept
 
     @property
     def version_counters(self) -> list[VersionCounter]:

@@ -487,7 +487,7 @@ class JobBuild:
         self.refuse_foreign_hooks()
         for generator, entry in self.trace.draws.items():
             entry[1]._value.node.name = "generator"
-        return Part("step", ir, self.trace, len(outputs), {})
+        return Part("step", ir, self.trace.leaves, len(outputs), {})
 
     def train(self, mode: Any) -> list[list[Tensor]]:
         """Backpropagate from every element of the losses, then apply the optimizer. Returns the watched gradients: for

@@ -85,7 +85,12 @@ class TraceResult(NamedTuple):
 
 
 class Observer:
-    """Receives the events of one build. This class ignores them; the subclass for the listing prints them."""
+    """Receives the events of one build. This class ignores them; the subclass for the listing prints them.
+
+    shows: True if the user watches the build, which then runs even if its result could be derived.
+    """
+
+    shows = False
 
     def started(self) -> None:
         """The build is about to start."""
@@ -141,6 +146,7 @@ class Build:
 
     def __init__(self, graph: Any, tree: Any, inputs: list[Tensor]):
         self.graph, self.tree, self.inputs = graph, tree, inputs
+        self.input_specs = [tensor.spec for tensor in inputs]
         self.trace = Trace()
         self.top = ModuleCall("", graph, (), {}, 0)
         self.stack = [self.top]
@@ -312,7 +318,7 @@ class Build:
         symbols = []
         self.layouts = [strides_of(tensor) if self.graph.config.bits else None for tensor in self.inputs]
         for i, (tensor, name) in enumerate(zip(self.inputs, self.graph.input_names(self.tree))):
-            spec = tensor.spec
+            spec = self.input_specs[i]
             if steps > 1:
                 ranks = parts_along_axis_0(spec)
                 if not spec.shape or spec.shape[0] % (steps * ranks):
@@ -403,7 +409,7 @@ class Build:
     def part(self, name: str, trace: Trace, outputs: list[Value], kept: dict[str, Value]) -> Part:
         ir = trace.graph
         ir.outputs, ir.updates = [*outputs, *kept.values()], trace.updates()
-        return Part(name, ir, trace, len(outputs), {key: len(outputs) + i for i, key in enumerate(kept)})
+        return Part(name, ir, trace.leaves, len(outputs), {key: len(outputs) + i for i, key in enumerate(kept)})
 
     def requested_values(self) -> dict[str, Value]:
         """Return the values requested by `graph.values`: outputs of a module's first call, or of an op by its name.

@@ -30,20 +30,29 @@ from ...core.tensor import Tensor, new_tensor
 from ...platforms.targets import choose_target
 from . import messages, side_effects
 from .build import Build
+from .dynamic import DerivedBuild, DynamicShapes, PlainTrace
 from .key import differences
 from .parallel.stages import run_halves
 from .python_state import UntrackedRead, find_reads
 from .tree import unflatten
 
+MAX_HISTORY = 1000  # plans whose summaries a graph keeps
+
 
 class Summary(NamedTuple):
-    """Entry of a plan in its graph's history. inputs: (name, Spec). reason: (what, old, new). seconds: by phase."""
+    """Entry of a plan in its graph's history. inputs: (name, Spec). reason: (what, old, new). seconds: by phase.
+
+    source: number of the plan for other sizes from which this one was derived; None if build ran.  note: why build ran,
+    although only sizes differ, or that it did not; "" for other differences.
+    """
 
     number: int
     inputs: tuple
     reason: tuple
     seconds: dict
     nodes: int
+    note: str = ""
+    source: int | None = None
 
 
 class GraphRan(NamedTuple):
@@ -73,6 +82,8 @@ class CompiledGraph(Compiled):
 
     recorded: Any = None
     timing: Any = None
+    note = ""  # see Summary
+    source: int | None = None
 
     def __init__(self, graph: Any, build: Build, parts: list[Part], number: int):
         chosen = choose_target([part.graph for part in parts], graph.config.bits)
@@ -114,7 +125,8 @@ class CompiledGraph(Compiled):
 
     def summary(self) -> Summary:
         nodes = sum(len(p.graph.nodes) for p in self.parts)
-        return Summary(self.number, self.inputs, tuple(self.reason), dict(self.seconds), nodes)
+        note = self.note if self.source is None else f"build did not run: sizes follow from those of plan {self.source}"
+        return Summary(self.number, self.inputs, tuple(self.reason), dict(self.seconds), nodes, note, self.source)
 
     def stale(self) -> list[tuple[str, str, str]]:
         """Captured tensors whose storage, requires_grad or hooks changed."""
@@ -316,12 +328,15 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     """
     own, plans = graph.__dict__, graph._plans
     build = start_build(graph, args, kwargs)
+    dynamic = dynamic_shapes(graph, build)
+    if not build.observer.shows and (derived := dynamic.derive(build)) is not None:
+        return compile_derived(graph, inputs, *derived)
     build.observer.started()
     try:
         parts = copy_context().run(build.run)  # an interrupt at any point restores the mode
         own["_nonmembers"] = list(dict.fromkeys([*own["_nonmembers"], *build.nonmember_paths()]))
         build.observer.traced()
-        compiled = CompiledGraph(graph, build, parts, len(own["_history"]))
+        compiled = CompiledGraph(graph, build, parts, own["_plan_count"])
     except BaseException as error:
         build.observer.failed(error)
         messages.remove_symbolic_tensors(build)
@@ -340,14 +355,50 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     plans.look()  # the trace may have bumped the mutation counter, or used modules that are not members
     compiled.reads = reads.untracked_reads(plans.fingerprint.untracked)
     compiled.reason = reasons(plans, compiled, own["_volatile"])
-    own["_history"].append(compiled.summary())
-    plans.add(inputs, compiled)
+    compiled.note = f"build ran: {dynamic.reason}" if dynamic.reason else ""
+    store(graph, inputs, compiled)
+    dynamic_shapes(graph, build).add(
+        PlainTrace(tuple(build.input_specs), build, parts, compiled.reads, compiled.number)
+    )
     unseen = side_effects.notices_of_reads(compiled.reads, own["_noticed"], "build", type(graph).build.__code__)
     for notice in (*build.notices, *unseen):
         side_effects.warn_once(graph, notice)
     if events.GraphCompiled in events.LISTENERS:
         events.emit(events.GraphCompiled(graph, compiled.number, tuple(compiled.reason), dict(compiled.seconds)))
     return compiled
+
+
+def compile_derived(
+    graph: Any, inputs: tuple, build: DerivedBuild, parts: list[Part], plain: PlainTrace
+) -> CompiledGraph:
+    """Compile the build of other sizes, which did not run, and store the plan in the graph."""
+    compiled = CompiledGraph(graph, build, parts, graph._plan_count)
+    compiled.reads = plain.reads
+    compiled.reason = reasons(graph._plans, compiled, graph._volatile)
+    compiled.source = plain.number
+    store(graph, inputs, compiled)
+    if events.GraphCompiled in events.LISTENERS:
+        events.emit(events.GraphCompiled(graph, compiled.number, tuple(compiled.reason), dict(compiled.seconds)))
+    return compiled
+
+
+def store(graph: Any, inputs: tuple, compiled: CompiledGraph) -> None:
+    """Add a plan to the graph under the key `inputs`, and to its history."""
+    own = graph.__dict__
+    own["_plan_count"] += 1
+    own["_history"].append(compiled.summary())
+    del own["_history"][:-MAX_HISTORY]
+    graph._plans.add(inputs, compiled)
+
+
+def dynamic_shapes(graph: Any, build: Build) -> DynamicShapes:
+    """The symbolic programs of a graph as it is now; those of an earlier state are dropped."""
+    key = graph._plans.fingerprint, build.tree, MODE.get().grad, default_dtype(), DEFAULT_DEVICES.get()
+    known, dynamic = graph._dynamic
+    if known != key:
+        dynamic = DynamicShapes()
+        graph.__dict__["_dynamic"] = key, dynamic
+    return dynamic
 
 
 def start_build(graph: Any, args: tuple, kwargs: dict) -> Build:

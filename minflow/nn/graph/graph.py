@@ -102,6 +102,8 @@ class RunningGraph(Members, Display):
             _passes=Passes(PASSES),
             _plans=PlanCache(functools.partial(Fingerprint.of_graph, self)),
             _history=[],
+            _plan_count=0,  # number of plans
+            _dynamic=((), None),
             _kept=set(),
             _steps=0,
             _timed=0,

@@ -185,6 +185,6 @@ def test_garbage_collector_is_restored_after_a_build(on):
         assert gc.isenabled() is on
         with pytest.raises(flow.MinflowError, match="2.*3"):
             graph(flow.ones(2, 3))
-        assert gc.isenabled() is on and seen == [False, False]
+        assert gc.isenabled() is on and set(seen) == {False} and len(seen) > 1
     finally:
         (gc.enable if before else gc.disable)()

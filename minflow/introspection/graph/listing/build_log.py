@@ -114,6 +114,11 @@ class BuildLog(Observer):
 
             self.tree = BuildTree(self.head, graph.name)
 
+    @property
+    def shows(self) -> bool:  # type: ignore[override]
+        """True if this build is printed."""
+        return self.level >= 0
+
     def log(self, level: int, text: str, indent: int = 0, where: Where | None = None) -> None:
         if self.level < level:
             return
@@ -162,7 +167,7 @@ class BuildLog(Observer):
     @never_raises
     def started(self) -> None:
         self.build_start = time.perf_counter()
-        number = len(self.graph._history)
+        number = self.graph._plan_count
         if number:  # in the words of newer OneFlow versions when they fill their cache of graphs
             names = self.graph.input_names(self.build.tree)
             inputs = ", ".join([f"{name}: {x.spec}" for name, x in zip(names, self.build.inputs)])

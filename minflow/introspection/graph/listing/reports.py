@@ -185,10 +185,8 @@ class GraphReports:
         for s in self._history:
             inputs = tuple([(name, str(spec)) for name, spec in s.inputs])
             rows.append(PlanRow(s.number, inputs, s.nodes, sum(s.seconds.values()), s.reason, plan_hints(s)))
-        kept = len(self._plans)
-        return report(
-            PlanReasons(f"{self.name}: {len(rows)} plan{'s' * (len(rows) != 1)} made, {kept} kept", tuple(rows))
-        )
+        title = f"{self.name}: {self._plan_count} plan{'s' * (self._plan_count != 1)} made, {len(self._plans)} kept"
+        return report(PlanReasons(title, tuple(rows)))
 
 
 def report(record: Any) -> Report:
@@ -364,10 +362,10 @@ def frozen_record(graph: Any, last: Any) -> FrozenValues:
 
 
 def plan_hints(summary: Any) -> tuple[str, ...]:
-    texts = []
+    texts = [summary.note] if summary.note else []
     changed = {what: (old, new) for what, old, new in summary.reason}
     names = {name for name, _ in summary.inputs}
-    if any(name in names for name in changed):
+    if any(name in names for name in changed) and summary.source is None:
         texts.append("if it is a smaller last batch, DataLoader(..., drop_last=True); plans that take turns are kept")
     if any(what.endswith(".training") for what in changed):
         texts.append("train() and eval() have a plan each; both are kept")

@@ -132,7 +132,7 @@ def cut_part(name: str, graph: Graph, trace: Trace, results: int, kept: dict[str
     used = {x.node for node in graph.nodes for x in node.inputs if x.__class__ is Value}
     used |= {value.node for value in (*graph.outputs, *graph.updates.values())}
     graph.states = [state for state in graph.states if state in used or state in graph.updates]
-    return Part(name, graph, trace, results, {key: results + i for i, key in enumerate(kept)})
+    return Part(name, graph, trace.leaves, results, {key: results + i for i, key in enumerate(kept)})
 
 
 def reads(nodes: Iterable[Node], state: Source) -> bool:

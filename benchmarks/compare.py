@@ -5,11 +5,11 @@
     python benchmarks/compare.py main HEAD --only graph    # those whose names contain one of the words
     python benchmarks/compare.py main HEAD --limit 3 --rounds 20
 
-The files of both commits are written to a temporary folder. In each round one process of each commit runs all
-measurements with one thread, in the order A B, B A, A B, ... A figure is processor time, which other programs hardly
-change: the fastest run in the process. The ratio of a measurement is the median of B / A over the rounds, and its
-interval is between the k-th smallest and the k-th largest ratio, where k is the largest number for which the interval
-contains the true median with a probability of at least 95 %, whatever the noise.
+The files of both commits are written to a temporary folder. In each round, two new processes with one thread, one of
+each commit, take turns in each measurement: A B B A, in the next round B A A B, ... A figure is processor time, which
+other programs hardly change: the fastest run in the process. The ratio of a measurement is the median of B / A over the
+rounds, and its interval is between the k-th smallest and the k-th largest ratio, where k is the largest number for
+which the interval contains the true median with a probability of at least 95 %, whatever the noise.
 
 A measurement is *slower* if the whole interval is above the limit, *faster* if it is below 1, *equal* if it is below
 the limit, otherwise *unclear*: more rounds make the interval narrower. Only *slower* gives exit status 1; a commit that
@@ -103,16 +103,18 @@ def shortest(step: Callable[[], Any]) -> float:
     return min(times)
 
 
-def serve(measurements: ModuleType, words: list[str]) -> None:
-    """Print the figure of each measurement as JSON: seconds, or the reason why it cannot run."""
-    found: dict[str, float | str] = {}
-    for name, (prepare, once) in selected(measurements, words).items():
+def serve(measurements: ModuleType) -> None:
+    """For each name in the input, print the figure of this measurement as JSON: seconds, or why it cannot run."""
+    chosen, steps = selected(measurements, []), {}
+    for line in sys.stdin:
+        name = line.rstrip("\n")
+        prepare, once = chosen[name]
         try:
-            step = prepare()
-            found[name] = spent(step) if once else shortest(step)
+            steps[name] = steps.get(name) or prepare()
+            found: float | str = spent(steps[name]) if once else shortest(steps[name])
         except Exception as error:  # a name that one of the commits does not have: reported by the parent
-            found[name] = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:140]}"
-    print(json.dumps(found))
+            found = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:140]}"
+        print(json.dumps(found), flush=True)
 
 
 # ---- in the parent process -------------------------------------------------------------------------------------------
@@ -136,35 +138,58 @@ def checkout(name: str, folder: Path) -> Path:
     return folder
 
 
-def python(place: Path, *words: Any, **settings: str) -> str:
-    """Run Python with one thread and the modules of a checkout. Return its output."""
-    done = subprocess.run(
-        [sys.executable, *map(str, words)],
-        env={**os.environ, **THREADS, "PYTHONPATH": os.fspath(place), "PYTHONDONTWRITEBYTECODE": "", **settings},
-        cwd=place,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    if done.returncode:
-        fail(f"Python failed in {place}: {' '.join(map(str, words))}")
-    return done.stdout
+class Child:
+    """Python with one thread and the modules of a checkout; its output can be read line by line."""
+
+    def __init__(self, place: Path, *words: Any, **settings: str):
+        settings = {**THREADS, "PYTHONPATH": os.fspath(place), "PYTHONDONTWRITEBYTECODE": "", **settings}
+        self.what = f"{place}: python {' '.join(map(str, words))}"
+        self.process = subprocess.Popen(
+            [sys.executable, *map(str, words)],
+            env={**os.environ, **settings},
+            cwd=place,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is not None:
+            self.process.kill()
+        self.process.communicate()
+        if kind is None and self.process.returncode:
+            fail(f"failed in {self.what}")
+
+    def ask(self, name: str) -> float | str:
+        """The figure of a measurement, or why it cannot run."""
+        self.process.stdin.write(f"{name}\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline() or fail(f"ended in {self.what} ({name})"))
 
 
-def measure(places: list[Path], options: argparse.Namespace, **settings: str) -> dict[str, list[tuple[float, float]]]:
+def measure(
+    places: list[Path], names: dict[str, tuple[Callable, bool]], options: argparse.Namespace, **settings: str
+) -> dict[str, list[tuple[float, float]]]:
     """name -> (seconds of A, of B) of each round. Measurements that fail in one of them are printed and left out."""
-    pairs: dict[str, list[tuple[float, float]]] = {}
+    pairs: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    words = [__file__, "--serve", options.measurements.resolve()]
     for index in range(options.rounds):
-        found: list[dict[str, Any]] = [{}, {}]
-        for which in (0, 1) if index % 2 == 0 else (1, 0):
-            child = [__file__, "--serve", options.measurements.resolve(), *options.only]
-            said = python(places[which], *child, PYTHONHASHSEED=str(index), **settings)
-            found[which] = json.loads(said.splitlines()[-1])
-        for name, first in found[0].items():
-            failed = [f"{x}: {one}" for x, one in zip("AB", (first, found[1][name])) if isinstance(one, str)]
-            if failed and index == 0:
-                print(f"  {name:26} not compared: {'; '.join(failed)}")
-            if not failed:
-                pairs.setdefault(name, []).append((first, found[1][name]))
+        order = (0, 1) if index % 2 == 0 else (1, 0)
+        settings["PYTHONHASHSEED"] = str(index)
+        with Child(places[0], *words, **settings) as a, Child(places[1], *words, **settings) as b:
+            for name in [*pairs]:
+                found: list[list[Any]] = [[], []]
+                for which in order if names[name][1] else (*order, *order[::-1]):
+                    found[which].append((a, b)[which].ask(name))
+                failed = [f"{x}: {said}" for x, one in zip("AB", found) for said in one[-1:] if isinstance(said, str)]
+                if failed:
+                    print(f"  {name:26} not compared: {'; '.join(failed)}")
+                    del pairs[name]
+                else:
+                    pairs[name].append((min(found[0]), min(found[1])))
     return pairs
 
 
@@ -188,7 +213,7 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="measurements that contain a word")
     parser.add_argument("--limit", type=float, default=LIMIT, help=f"percent (default {LIMIT:g})")
     parser.add_argument("--measurements", type=Path, default=record.FOLDER / "measurements.py", metavar="FILE")
-    parser.add_argument("--serve", nargs="+", help=argparse.SUPPRESS)  # the file of measurements, words
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)  # the file of measurements
     options = parser.parse_args(words)
     if not options.serve and (len(options.commits) != 2 or options.rounds < FEWEST_ROUNDS):
         parser.error(f"two commits and at least {FEWEST_ROUNDS} rounds are needed")
@@ -198,11 +223,11 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
 def main() -> int:
     options = parse()
     if options.serve:
-        file, *words = options.serve
-        serve(load_measurements(Path(file)), words)
+        serve(load_measurements(options.serve))
         return 0
     measurements = load_measurements(options.measurements)
-    if not selected(measurements, options.only):
+    names = selected(measurements, options.only)
+    if not names:
         fail(f"no measurement contains {' or '.join(options.only)}: {', '.join(selected(measurements, []))}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the temporary folder is removed then, too
     run = record.Run("compare", options)
@@ -211,9 +236,10 @@ def main() -> int:
         kernels = os.environ.get("MINFLOW_KERNELS", str(Path(folder, "kernels")))
         if measurements.PREPARE:
             for place in places:
-                python(place, *measurements.PREPARE, MINFLOW_KERNELS=kernels)
+                with Child(place, *measurements.PREPARE, MINFLOW_KERNELS=kernels):
+                    pass  # until it ends
         run.say(f"processor time of A = {options.commits[0]} and B = {options.commits[1]}, B / A [95 % interval]")
-        slower = report(run, measure(places, options, MINFLOW_KERNELS=kernels), options.limit)
+        slower = report(run, measure(places, names, options, MINFLOW_KERNELS=kernels), options.limit)
     run.finish()
     print(f"more than {options.limit:g} % slower: {', '.join(slower) or 'none'}")
     return 1 if slower else 0

@@ -39,7 +39,7 @@ FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results"
 SCHEMA = 1
 PACKAGES = ("numpy", "numba", "scipy", "torch", "jax", "onnxruntime")
-TITLES = {"torch": "PyTorch", "jax": "JAX"}
+TITLES = {"numpy": "numpy", "numba": "numba", "torch": "PyTorch"}  # packages in a summary
 
 TEXT, COUNT, NUMBER = "a text", "a whole number of at least 1", "a number above 0"
 QUARTILES = "three rising numbers above 0"
@@ -137,9 +137,11 @@ def is_(kind: str, value: Any) -> bool:
 # ---- a run -----------------------------------------------------------------------------------------------------------
 
 
-def parser(doc: str, rounds: int | None = None) -> argparse.ArgumentParser:
-    """Make a command line with `--output` and `--record`, and `--rounds` if a default is given."""
+def parser(doc: str, rounds: int | None = None, writes: bool = True) -> argparse.ArgumentParser:
+    """Make a command line with `--output` and `--record` if it writes a run, and `--rounds` if a default is given."""
     made = argparse.ArgumentParser(description=doc.partition("\n\n")[0].replace("\n", " "))
+    if not writes:
+        return made
     made.add_argument("--output", metavar="FILE", type=Path, help="write the figures there as JSON")
     made.add_argument(
         "--record", nargs="?", const="", metavar="NAME", help="write them to results/NAME.json (the script)"
@@ -240,11 +242,17 @@ def machine() -> dict[str, Any]:
 
 
 def processor() -> str:
+    """Name of the processor, with LLVM's name of its generation if numba is installed."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
+            name = next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))
     except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+        name = platform.processor() or platform.machine()
+    try:
+        from llvmlite import binding
+    except ImportError:
+        return name
+    return f"{name} ({binding.get_host_cpu_name()})"
 
 
 def cores() -> int:
@@ -275,8 +283,8 @@ def summary(machine: dict[str, Any]) -> str:
         parts.append(f"load {' to '.join(f'{load:.1f}' for load in loads)}")
     if "python" in machine:
         parts.append(f"Python {machine['python']}")
-    for name, version in machine.get("packages", {}).items():
-        parts.append(f"{TITLES.get(name, name)} {version}")
+    versions = machine.get("packages", {})
+    parts += [f"{title} {versions[name]}" for name, title in TITLES.items() if name in versions]
     return ", ".join([*parts, machine["blas"]] if "blas" in machine else parts)
 
 

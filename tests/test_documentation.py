@@ -90,16 +90,6 @@ def table(page, corner):
     return [rows[0], *rows[2:]]
 
 
-def test_readme_speed_matches_performance_page():
-    header, *measured = table("docs/performance.md", "one thread, of PyTorch's best")
-    assert header[1] == "graph, compiled" and header[6] == "eager"
-    assert table("README.md", "PyTorch = 1.0")[1:] == [
-        [f"{step}, {mode}", *(row[column] for row in measured[first::2])]
-        for step, first in (("training step", 0), ("prediction", 1))
-        for mode, column in (("graph", 1), ("eager", 6))
-    ]
-
-
 def test_readme_states_course_hours():
     for part, *_, hours in table("README.md", "lessons")[1:]:
         first, last = part.split("-")

@@ -475,4 +475,6 @@ def fuse(graph: Graph, rules: FusionRules) -> Graph:
         # The `origin` of a gradient node may be a value that has no users any more.
         instead.update({v: outputs_of(node)[0] for one in group.nodes for v in outputs_of(one)})
         instead.update(zip(code.outputs, outputs_of(node)))
+    for group in order:
+        group.before, group.after = set(), set()  # cycles, which only the collector would free
     return rewrite(graph, nodes, instead)

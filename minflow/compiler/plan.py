@@ -168,7 +168,7 @@ class Plan(Layout):
             places = [env[v] for v in outs]
             lowered = selected.lower and selected.lower(args, places, **node.attrs)
             if lowered:
-                selected = selected._replace(platforms=(selected.lowering_platform,))
+                selected = selected._replace(call=lowered, platforms=(selected.lowering_platform,))
             self.calls.append(call := lowered or backend.bind(node.op, kernel, args, places))
             if lone and not lowered and self.graph.outputs == outs and not self.kept:
                 fixed = [array for _, array in self.inputs]

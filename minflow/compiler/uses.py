@@ -35,11 +35,15 @@ class Uses:
         for i, node in enumerate(graph.nodes):
             for x in node.inputs:
                 if x.__class__ is Value:
-                    reads.setdefault(root[x], []).append((i, x))
-                    last[root[x]] = i
+                    base = root[x]
+                    if base in reads:
+                        reads[base].append((i, x))
+                    else:
+                        reads[base] = [(i, x)]
+                    last[base] = i
             for v in outputs_of(node):
-                root[v] = root[node.inputs[0]] if node.op.is_view else v
-                last.setdefault(root[v], i)
+                root[v] = base = root[node.inputs[0]] if node.op.is_view else v
+                last.setdefault(base, i)
         self.shown = {root[v] for v in (*graph.outputs, *graph.updates.values())}
         for v in self.shown:
             last[v] = len(graph.nodes)

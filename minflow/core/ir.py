@@ -308,7 +308,7 @@ class Graph:
         for position, node in enumerate(self.nodes):
             for x in node.inputs:
                 if x.__class__ is Value:
-                    if known(x):
+                    if x.node in defined and x.spec in x.node.out_specs[x.index : x.index + 1]:  # `known`
                         continue
                     raise GraphError(
                         f"node {position} ({node.op}) reads a value that no node before it computes",

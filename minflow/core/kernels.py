@@ -200,23 +200,38 @@ def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "c
     order = platforms or EAGER_PLATFORMS[device_type]
     if large and isinstance(order, PlatformsBySize):
         order = order.large()
+    kernels, first = candidates(op, tuple(order), device_type, bool(OBSERVERS) and platforms is None)
+    if len(first.platforms) == 1:
+        return first
+    call, declined = first.call, set[str]()
+    for p in reversed(first.platforms[:-1]):
+        if kernels[p].bfloat16 and not op.dtype_agnostic:
+            call = in_float32(call)
+        call = with_fallback(p, kernels[p].call, call, declined)
+    return first._replace(call=call, declined=declined)
+
+
+@functools.lru_cache(4_000)
+def candidates(op: Op, order: tuple[str, ...], device_type: str, reports: bool) -> tuple[dict[str, Kernel], Selection]:
+    """The kernels of an op by platform, in order, and the selection whose `call` is that of the last platform.
+
+    reports: True to report each call to the observers.
+    """
     tried = [p for p in order if (op, p) in KERNELS]
     kernels = {p: KERNELS[op, p]._replace(call=call_on(op, p, device_type)) for p in tried}
-    if OBSERVERS and platforms is None:
+    if reports:
         kernels = {p: reporting(op, p, k) for p, k in kernels.items()}
     calls = [p for p in tried if kernels[p].call is not None]
     last = next((i for i, p in enumerate(calls) if not kernels[p].declines), None)
     if last is None:
         raise InternalError(f"the op {op.name!r} has no kernel for {device_type}", values={"platforms": tried})
-    call, declined = kernels[calls[last]].call, set[str]()
-    for p in reversed(calls[:last]):
-        if kernels[p].bfloat16 and not op.dtype_agnostic:
-            call = in_float32(call)
-        call = with_fallback(p, kernels[p].call, call, declined)
     specialize = functools.partial(specialized, kernels) if any([k.specialize for k in kernels.values()]) else None
     lowering = next((p for p in tried if kernels[p].lower), "")
     lower = kernels[lowering].lower if lowering else None
-    return Selection(call, specialize, lower, tuple(calls[: last + 1]), lowering, declined)
+    return kernels, Selection(kernels[calls[last]].call, specialize, lower, tuple(calls[: last + 1]), lowering)
+
+
+ON_CHANGE.append(candidates.cache_clear)
 
 
 def specialized(kernels: Mapping[str, Kernel], *specs, **attrs) -> Callable | None:

@@ -17,7 +17,7 @@ import minflow as flow
 from minflow.compat.namespaces.threads import Settings
 from minflow.compiler.plan import Plan
 from minflow.core import memory as free_memory
-from minflow.core.kernels import KERNELS, Kernel
+from minflow.core.kernels import KERNELS, Kernel, clear_caches
 from minflow.core.ops.elementwise import add, neg
 from minflow.platforms.compiled.codegen.llvm import number_at, put
 from minflow.platforms.compiled.config import CompiledKernelConfig
@@ -301,9 +301,22 @@ def adding(arrays, outs, space, **attrs):
 
 
 @pytest.fixture
-def steps_for_add(monkeypatch):
+def set_kernel(monkeypatch):
+    """A function (op, platform, kernel) that replaces a kernel until the test ends."""
+
+    def replace(op, platform, kernel):
+        monkeypatch.setitem(KERNELS, (op, platform), kernel)
+        clear_caches()
+
+    yield replace
+    monkeypatch.undo()
+    clear_caches()
+
+
+@pytest.fixture
+def steps_for_add(monkeypatch, set_kernel):
     lower = Lowering(add, adding, BATCH_SETUP, True, None)
-    monkeypatch.setitem(KERNELS, (add, "compiled"), Kernel(None, lower=lower, declines=True))
+    set_kernel(add, "compiled", Kernel(None, lower=lower, declines=True))
     monkeypatch.setattr(CompiledKernelConfig, "graphs", "all")
 
 
@@ -350,7 +363,7 @@ def test_observer_sees_tasks_one_by_one(steps_for_add):
     assert seen == [("add", 3.0), ("add", 4.0), ("neg", -4.0), ("add", -2.0), ("add", -1.0), ("add", 0.0)]
 
 
-def test_error_names_its_node_in_a_merged_call(steps_for_add, monkeypatch):
+def test_error_names_its_node_in_a_merged_call(steps_for_add, set_kernel):
     wrong = []
 
     def negative(x, out):
@@ -358,7 +371,7 @@ def test_error_names_its_node_in_a_merged_call(steps_for_add, monkeypatch):
             raise ValueError("now")
         return np.negative(x, out=out)
 
-    monkeypatch.setitem(KERNELS, (neg, "reference"), Kernel(negative))
+    set_kernel(neg, "reference", Kernel(negative))
     graph, (x, y) = FunctionGraph(chain), (flow.randn(4, 16), flow.randn(4, 16))
     expected = graph(x, y).numpy()
     wrong.append(True)

@@ -20,11 +20,15 @@ def recompute_cheap_values(graph: Graph, fused: bool = False) -> Graph:
     first_backward_index = next((i for i, node in enumerate(graph.nodes) if node.phase == "backward"), None)
     if first_backward_index is None:
         return graph
+    forward = graph.nodes[:first_backward_index]
+    cheap = [n for n in forward if n.origin is None and n.out_specs[0].nbytes >= MIN_BYTES and is_cheap(n.op)]
+    if not cheap:
+        return graph
     uses = Uses(graph)
     recomputed_at: dict[Value, tuple[int, Node]] = {}  # value -> (index at which it is recomputed, the new node)
-    for node in graph.nodes[:first_backward_index]:
+    for node in cheap:
         v = outputs_of(node)[0]
-        if not is_cheap(node.op) or node.origin is not None or v.spec.nbytes < MIN_BYTES or v in uses.shown:
+        if v in uses.shown:
             continue
         uses_in_backward = [(i, x) for i, x in uses.reads.get(v, ()) if i >= first_backward_index]
         # a view that is read would have to be recomputed too

@@ -16,6 +16,8 @@ from .rewrite import rewrite
 
 def reorder_relu_pool_grad(graph: Graph) -> Graph:
     """Replace `relu_grad(max_pool2d_grad(g), image)` by `max_pool2d_grad(relu_grad(g, pooled))`."""
+    if not any([node.op is max_pool2d_grad for node in graph.nodes]):
+        return graph
     uses = Uses(graph)
     replacing: dict[Node, list[Node]] = {}  # gradient of the pooling -> the nodes that replace it
     replacements: dict[Value, Value] = {}

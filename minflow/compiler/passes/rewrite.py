@@ -26,12 +26,13 @@ def rewrite(
         return x
 
     for node in nodes:
-        inputs = [now(x) if x.__class__ is Value else x for x in node.inputs]
+        moves = any([x in moved for x in node.inputs if x.__class__ is Value])
         origin = node.origin
         if isinstance(origin, Node):
             origin = now(outputs_of(origin)[0]).node if origin not in twins else twins[origin]
             origin = node.origin if isinstance(origin, Source) else origin
-        if origin is not node.origin or any(a is not b for a, b in zip(inputs, node.inputs)):
+        if moves or origin is not node.origin:
+            inputs = [now(x) if x.__class__ is Value else x for x in node.inputs]
             twins[node] = twin = node.replace(inputs, origin)
             moved.update(zip(outputs_of(node), outputs_of(twin)))
             node = twin

@@ -20,6 +20,8 @@ def copies(graph: Graph) -> Graph:
     Graph outputs and updates need arrays of their own: there a clone is removed only if its source was computed by a
     node and is not itself an output or update.
     """
+    if not any([node.op is clone for node in graph.nodes]):
+        return graph
     ends = Uses(graph).shown
     given = {*ends, *[v for source in (*graph.inputs, *graph.states) for v in outputs_of(source)]}
     instead: dict[Value, Value] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -78,10 +79,13 @@ class PreparedTasks:
     and of the scratch memory of all threads that may run the tasks.
     """
 
+    __slots__ = ("build", "steps", "bytes", "scratch", "program")
+
     def __init__(self, build: Callable[[Workspace], list[Task] | None]):
         workspace = Workspace()
         self.build, self.steps, self.bytes = build, build(workspace), workspace.used
-        self.scratch = number() * max([step.scratch for step in self.steps or ()], default=0)
+        scratch = max([step.scratch for step in self.steps or ()], default=0)
+        self.scratch = number() * scratch if scratch else 0
         self.program: Program | None = None
 
     def settle(self, memory: np.ndarray) -> None:
@@ -112,7 +116,7 @@ class PreparedTasks:
 
 def prepared(builder: Builder, arrays: Sequence, outs: Sequence[np.ndarray], **attrs) -> PreparedTasks | None:
     """Prepare an op; None if its builder has no tasks for these arrays. The workspace is set by `settle` or `join`."""
-    tasks = PreparedTasks(lambda workspace: builder(arrays, outs, workspace, **attrs))
+    tasks = PreparedTasks(partial(builder, arrays, outs, **attrs))
     return None if tasks.steps is None else tasks
 
 

@@ -10,18 +10,19 @@ Read next: `spec.py`, whose shapes hold SymInts.
 
 from __future__ import annotations
 
-import dis
 import math
 import operator
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from .host import host_array
+
 # A sum of products: ((factors, coefficient), ...), sorted, without zeros. A factor is a name or a FloorDiv.
 Terms: TypeAlias = tuple[tuple[tuple, int], ...]
 LEAST = 2  # the smallest symbolic size: 0 and 1 are special cases of most ops, such as broadcasting
 MAX_POWER = 8
-BINARY_OP = dis.opmap["BINARY_OP"]
+REPEATED = list, tuple, str, bytes, bytearray  # `[0] * n`
 
 
 class FloorDiv(NamedTuple):
@@ -84,6 +85,20 @@ class ShapeEnv:
         if terms not in self.known:
             self.known[terms] = SymInt(self, terms)
         return self.known[terms]
+
+    def unless_rounded(self, number: Any) -> Any:
+        """The number; but a plain one, with a guard, if the program has rounded it. It is the same at several sizes, so
+        that comparing two traces would not show that C code has read it.
+        """
+        rounded = number.__class__ is SymInt and has_remainder(number.terms)
+        return fixed(number) if rounded and not self.in_engine() else number
+
+    def in_engine(self) -> bool:
+        """True if minflow's own code called a method of this module, false if the program did."""
+        frame = sys._getframe(1)
+        while frame.f_code.co_filename == __file__ and frame.f_back is not None:
+            frame = frame.f_back
+        return self.is_engine(frame)
 
     def decide(self, relation: str, left: Any, right: Any) -> bool:
         """The truth of a comparison at the traced sizes. Adds a guard unless it is the same at all sizes."""
@@ -171,6 +186,12 @@ def divide(a: Terms, b: Terms) -> Terms | None:
     return ((((), ratio),)) if not rest and add(a, b, -ratio) == () else None
 
 
+def remainder(a: Terms, b: Terms) -> Terms | None:
+    """a % b; None if it cannot be expressed."""
+    quotient = floor_divide(a, b)
+    return None if quotient is None else add(a, multiply(b, quotient), -1)
+
+
 def evaluate_terms(terms: Terms, sizes: Mapping[str, int]) -> int:
     return sum(
         [
@@ -249,12 +270,14 @@ def on_integers(combine: Callable[[Terms, Terms], Terms | None], operation: Call
         if right.__class__ is float or right.__class__ is SymFloat:
             return SymFloat.of(operation, left, right)
         if not isinstance(right, int):
-            return NotImplemented
+            return operation(fixed(left), right) if isinstance(right, REPEATED) else NotImplemented
         return integers(left, right)
 
     def reflected(right: Any, left: Any) -> Any:
         if left.__class__ is float:
             return SymFloat.of(operation, left, right)
+        if isinstance(left, REPEATED):
+            return operation(left, fixed(right))
         return integers(left, right) if isinstance(left, int) else NotImplemented
 
     def integers(left: Any, right: Any) -> Any:
@@ -263,18 +286,10 @@ def on_integers(combine: Callable[[Terms, Terms], Terms | None], operation: Call
             terms = combine(terms_of(left) or (), terms_of(right) or ())
             if terms is None:
                 return operation(fixed(left), fixed(right))
-            result = env.number(terms)
-            # `range(0, n, 100)` divides too, and reads the result where it is not seen
-            rounds = operation is operator.floordiv and has_remainder(terms)
-            return fixed(result) if rounds and not divides(sys._getframe(2)) else result
+            return env.unless_rounded(env.number(terms))
         return operation(plain(left), plain(right))
 
     return method, reflected
-
-
-def divides(frame: Any) -> bool:
-    """True if this frame computes an operator, not a call of C code such as `range`."""
-    return frame.f_code.co_code[frame.f_lasti] == BINARY_OP
 
 
 def fixed(x: Any) -> Any:
@@ -299,8 +314,8 @@ def in_program(name: str, kind: type) -> Callable:
     method = getattr(kind, name)
 
     def wrapped(self: Any, *args: Any) -> Any:
-        engine = not self.env.active or self.env.is_engine(sys._getframe(1))
-        return method(plain(self) if engine else fixed(self), *args)
+        unseen = not self.env.active or self.env.in_engine()
+        return method(plain(self) if unseen else fixed(self), *args)
 
     return wrapped
 
@@ -353,11 +368,7 @@ class SymInt(int):
     __pow__ = powers
     locals().update(COMPARISONS)
 
-    def __mod__(self, other: Any) -> Any:
-        return self - other * (self // other) if isinstance(other, int) and other else plain(self) % other
-
-    def __rmod__(self, other: Any) -> Any:
-        return other - self * (other // self) if isinstance(other, int) else NotImplemented
+    __mod__, __rmod__ = on_integers(remainder, operator.mod)
 
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
@@ -386,12 +397,18 @@ class SymInt(int):
         return not self.env.decide("==", self, 0)
 
     def __hash__(self) -> int:
-        if self.env.active and self.env.is_engine(sys._getframe(1)):
+        if self.env.active and self.env.in_engine():
             return object.__hash__(self)
         return hash(fixed(self))
 
     def __reduce__(self) -> Any:
         return int, (fixed(self),)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return host_array(fixed(self), dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*map(fixed, inputs), **options)
 
     def __copy__(self) -> SymInt:
         return self
@@ -430,7 +447,7 @@ class SymFloat(float):
     __pow__ = powers
 
     def __hash__(self) -> int:
-        if self.env.active and self.env.is_engine(sys._getframe(1)):
+        if self.env.active and self.env.in_engine():
             return object.__hash__(self)
         return hash(fixed(self))
 

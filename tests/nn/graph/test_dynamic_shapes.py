@@ -1,6 +1,7 @@
 """Graphs called with many sizes: build runs once or twice, and every result is that of a fresh graph."""
 
 import copy
+import functools
 import math
 
 import numpy as np
@@ -130,7 +131,7 @@ DERIVED = {
     "positions": lambda graph, x: x + flow.arange(40.0)[: x.shape[0], None],
     "reshape": lambda graph, x: x.reshape(2 * x.shape[0], -1).flatten().view(3, -1),
     "slice": lambda graph, x: x[1:] - x[:-1],
-    "half": lambda graph, x: x[: x.shape[0] // 2].sum(0) * (-(-len(x) // 3)),
+    "logarithm": lambda graph, x: x * math.log2(x.shape[0]) + math.sqrt(2 * x.shape[0]),
     "last": lambda graph, x: x[-1] + x[x.shape[0] - 1] + x.select(0, -1),
     "pad": lambda graph, x: nn.functional.pad(x, (1, 1, 2, 3)),
     "outer": lambda graph, x: (x @ x.T).softmax(-1).tril(),
@@ -157,7 +158,12 @@ RAN = {
     "loop": lambda graph, x: sum(x[i] * i for i in range(len(x))),
     "chunks": chunked,
     "table": cached,
-    "logarithm in C": lambda graph, x: x * math.log2(x.shape[0]),
+    "half": lambda graph, x: x[: x.shape[0] // 2].sum(0),
+    "rounds": lambda graph, x: functools.reduce(lambda y, _: y * 2, range(len(x) // 5), x),
+    "rounded logarithm": lambda graph, x: x * int(math.log2(x.shape[0])),
+    "divmod": lambda graph, x: x * divmod(x.shape[0], 4)[1],
+    "list": lambda graph, x: x * sum([2] * x.shape[0]),
+    "NumPy": lambda graph, x: x * float(np.floor(np.log2(x.shape[0]))),
     "array of NumPy": lambda graph, x: x + flow.tensor(np.arange(x.shape[0]))[:, None],
     "text": lambda graph, x: x * float(f"{x.shape[0]}.5"),
     "rounded": lambda graph, x: x * round(x.shape[0] / 3),

@@ -19,6 +19,7 @@ does not exist or cannot run gives 2.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import io
 import json
@@ -165,9 +166,10 @@ class Child:
 
     def ask(self, name: str) -> float | str:
         """The figure of a measurement, or why it cannot run."""
-        self.process.stdin.write(f"{name}\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline() or fail(f"ended in {self.what} ({name})"))
+        with contextlib.suppress(BrokenPipeError):  # then there is no answer
+            self.process.stdin.write(f"{name}\n")
+            self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline() or fail(f"no answer of {self.what} to {name!r}"))
 
 
 def measure(

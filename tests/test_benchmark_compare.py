@@ -128,6 +128,16 @@ def test_wrong_arguments_are_refused(repository, words, fault):
     assert status == 2 and fault in said and "Traceback" not in said, said
 
 
+@pytest.mark.parametrize("code", ["__import__('os')._exit(3)", "exit('no such library')"])
+def test_a_process_that_ends_is_an_error(repository, tmp_path, code):
+    (repository / "measurements.py").write_text(
+        f"PREPARE = ()\nFIRST_CALLS = {{}}\nSTEPS = {{'end': lambda: lambda: {code}, 'next': lambda: print}}\n"
+    )
+    status, said = compared("base", "same")
+    assert status == 2 and "no answer of" in said and "to 'end'" in said and "Traceback" not in said, said
+    assert not [*(tmp_path / "temporary").iterdir()]
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_removes_the_files(repository, tmp_path, number):

@@ -224,7 +224,7 @@ def test_a_signal_to_the_launcher_ends_all_ranks(number, tmp_path):
     )
     ranks = [int(process.stdout.readline().split()[-1]) for _ in range(2)]
     process.send_signal(number)
-    assert process.wait(timeout=30) == 128 + number
+    assert process.wait(timeout=60) == 128 + number
     process.stdout.close()
     for rank in ranks:
         with pytest.raises(ProcessLookupError):

@@ -19,7 +19,7 @@ signal.signal(signal.SIGALRM, lambda number, frame: os.kill(os.getpid(), signal.
 def lost(error):
     "Python drops an interrupt that comes in a callback of a weak reference: send another one."
     if isinstance(error.exc_value, KeyboardInterrupt):
-        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)  # after this function
     else:
         sys.__unraisablehook__(error)
 

@@ -50,11 +50,15 @@ class Guard(NamedTuple):
 
     def __str__(self) -> str:
         relation = self.relation if self.truth else NEGATED[self.relation]
-        return f"{text_of(self.left)} {relation} {text_of(self.right)}, {self.where}"
+        left, right = text_of(self.left), text_of(self.right)
+        if plain(self.left) is self.left:  # a plain number, which is written last
+            left, right, relation = right, left, relation.translate(MIRRORED)
+        return f"{left} {relation} {right}"
 
 
 RELATIONS: dict[str, Callable[[Any, Any], bool]] = {"==": operator.eq, "<": operator.lt, "<=": operator.le}
 NEGATED = {"==": "!=", "<": ">=", "<=": ">"}
+MIRRORED = str.maketrans("<>", "><")
 
 
 class ShapeEnv:

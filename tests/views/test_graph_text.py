@@ -84,6 +84,7 @@ WHY = PlanReasons(
             0.0025,
             (("x", "float32[4]", "float32[2]"), *[(f"m{i}.training", "True", "False") for i in range(9)]),
             ("drop_last",),
+            "build ran again: it depends on x.shape[0] < 4, at net.py:9",
         ),
     ),
 )

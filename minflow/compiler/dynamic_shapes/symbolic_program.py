@@ -48,14 +48,20 @@ class SymbolicProgram:
 
     def broken_guard(self, sizes: Mapping[str, int]) -> str:
         """Why the program does not hold at these sizes: a guard, in words; "" if it does."""
-        small = [f"{name} is {n}, and sizes below {LEAST} are special" for name, n in sizes.items() if n < LEAST]
         evaluate = Evaluation(sizes)
-        broken = (str(guard) for guard in self.guards if not guard.holds(evaluate))
-        return next(itertools.chain(small, broken), "")
+        broken = [guard for guard in self.guards if not guard.holds(evaluate)]
+        return f"it depends on {broken[0]}, {broken[0].where}" if broken else ""
 
     def at(self, sizes: Mapping[str, int]) -> Instance:
         """The program at these sizes."""
         return Instance(self, sizes)
+
+
+def too_small(sizes: Mapping[str, int]) -> str:
+    """The first size that is too small to be symbolic, in words; "" if there is none."""
+    return next(
+        (f"{name} is {n}, and each size below {LEAST} needs a build" for name, n in sizes.items() if n < LEAST), ""
+    )
 
 
 def is_symbolic(x: Any) -> bool:

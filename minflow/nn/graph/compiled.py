@@ -125,8 +125,7 @@ class CompiledGraph(Compiled):
 
     def summary(self) -> Summary:
         nodes = sum(len(p.graph.nodes) for p in self.parts)
-        note = self.note if self.source is None else f"build did not run: sizes follow from those of plan {self.source}"
-        return Summary(self.number, self.inputs, tuple(self.reason), dict(self.seconds), nodes, note, self.source)
+        return Summary(self.number, self.inputs, tuple(self.reason), dict(self.seconds), nodes, self.note, self.source)
 
     def stale(self) -> list[tuple[str, str, str]]:
         """Captured tensors whose storage, requires_grad or hooks changed."""
@@ -355,7 +354,7 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     plans.look()  # the trace may have bumped the mutation counter, or used modules that are not members
     compiled.reads = reads.untracked_reads(plans.fingerprint.untracked)
     compiled.reason = reasons(plans, compiled, own["_volatile"])
-    compiled.note = f"build ran: {dynamic.reason}" if dynamic.reason else ""
+    compiled.note = f"build ran again: {dynamic.reason}" if dynamic.reason else ""
     store(graph, inputs, compiled)
     dynamic_shapes(graph, build).add(
         PlainTrace(tuple(build.input_specs), build, parts, compiled.reads, compiled.number)
@@ -376,6 +375,7 @@ def compile_derived(
     compiled.reads = plain.reads
     compiled.reason = reasons(graph._plans, compiled, graph._volatile)
     compiled.source = plain.number
+    compiled.note = f"build did not run for these sizes: they follow from those of plan {plain.number}"
     store(graph, inputs, compiled)
     if events.GraphCompiled in events.LISTENERS:
         events.emit(events.GraphCompiled(graph, compiled.number, tuple(compiled.reason), dict(compiled.seconds)))

@@ -18,14 +18,14 @@ from contextvars import copy_context
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ...compiler.dynamic_shapes.symbolic_program import Instance, SymbolicProgram, difference
+from ...compiler.dynamic_shapes.symbolic_program import Instance, SymbolicProgram, difference, too_small
 from ...compiler.plan_cache import Part
 from ...core.base.errors import clean
 from ...core.grad.hooks import functions_on
 from ...core.ir import Source, Value
 from ...core.source_location import IS_MINFLOW_FILE, here
 from ...core.spec import Spec
-from ...core.symbolic_shapes import LEAST, ShapeEnv, SymFloat, SymInt, fixed
+from ...core.symbolic_shapes import ShapeEnv, SymFloat, SymInt, fixed
 from ...core.tensor import Tensor, new_tensor
 from ..buffer_links import BufferLink
 from .build import Build, ModuleCall, Observer, TraceResult
@@ -204,7 +204,7 @@ class DynamicShapes:
         self.programs = [dynamic for dynamic in self.programs if not dynamic.stale()]
         for dynamic in self.programs:
             if (sizes := dynamic.sizes_of(specs)) is not None:
-                self.reason = dynamic.program.broken_guard(sizes)
+                self.reason = too_small(sizes) or dynamic.program.broken_guard(sizes)
                 if not self.reason:
                     return *dynamic.derive(build, sizes), dynamic.plain
         if not self.traces or self.failures >= MAX_FAILURES:
@@ -228,8 +228,8 @@ class DynamicShapes:
         if plain is None:
             raise Refused("the inputs have other dtypes, devices or numbers of axes")
         names, symbols = names_of(build, plain.specs, specs)
-        if small := [name for name, n in symbols.items() if n < LEAST]:
-            raise Refused(f"{small[0]} is {symbols[small[0]]}, and sizes below {LEAST} are special")
+        if small := too_small(symbols):
+            raise Refused(small)
         check_supported(build, plain)
         env = ShapeEnv(symbols, here, lambda frame: IS_MINFLOW_FILE[frame.f_code.co_filename])
         shapes = [
@@ -254,7 +254,7 @@ class DynamicShapes:
             env.active = False
         check_result(symbolic)
         if what:
-            raise Refused(what)
+            raise Refused(dynamic.program.broken_guard(before) or what)
         return dynamic
 
 

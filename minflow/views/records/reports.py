@@ -353,7 +353,7 @@ class FrozenValues:
 @dataclass(frozen=True)
 class PlanRow:
     """A plan. reasons: (name, old, new) of what changed since the previous plan.  hints: how to avoid it, if
-    possible.
+    possible.  note: whether build ran for other sizes, and why; "" for other plans.
     """
 
     number: int
@@ -362,6 +362,7 @@ class PlanRow:
     seconds: float
     reasons: tuple[tuple[str, str, str], ...]
     hints: tuple[str, ...]
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -350,6 +350,7 @@ def plan_reasons_text(record: PlanReasons) -> str:
         lines += [f"  because {clean(what)}: {clean(old)} -> {clean(new)}" for what, old, new in shown]
         if len(plan.reasons) > len(shown):
             lines.append(f"  and {len(plan.reasons) - len(shown)} more of the kind")
+        lines += [f"  {clean(plan.note)}"] if plan.note else []
         lines += [f"  Try: {clean(hint)}" for hint in plan.hints]
     return "\n".join(lines)
 

@@ -185,8 +185,16 @@ def test_results_are_right_where_build_must_run(case):
     for n in (*SIZES, 8, 9, 10, 11, 31):
         inputs = vectors(n)
         np.testing.assert_array_equal(graph(*inputs).numpy(), FunctionGraph(function)(*inputs).numpy(), err_msg=f"{n}")
-    hints = {plan.hints[0] for plan in graph.why().record.plans if plan.hints}
-    assert any("build ran: " in hint and "test_dynamic_shapes.py:" in hint for hint in hints)
+    notes = [plan.note for plan in graph.why().record.plans]
+    assert any("build ran again: " in note and "test_dynamic_shapes.py:" in note for note in notes)
+
+
+def test_a_guard_is_shown_as_the_program_would_write_it():
+    graph = FunctionGraph(lambda graph, x: x * 2 if x.shape[0] > 8 else x * 3)
+    for n in (4, 5, 9):
+        graph(*vectors(n))
+    note = graph.why().record.plans[-1].note
+    assert note.startswith("build ran again: it depends on inputs[0].shape[0] <= 8, at test_dynamic_shapes.py:")
 
 
 def test_a_mistake_at_one_size_is_the_programs_own():
@@ -199,7 +207,7 @@ def test_a_mistake_at_one_size_is_the_programs_own():
             graph(*texts(n))
     before = runs.count(graph.name)
     graph(*texts(12))
-    assert runs.count(graph.name) == before and graph.why().record.plans[-1].hints[0].startswith("build did not run")
+    assert runs.count(graph.name) == before and graph.why().record.plans[-1].note.startswith("build did not run")
 
 
 def test_a_change_of_the_model_is_traced_anew():
@@ -258,7 +266,7 @@ def test_an_attribute_that_build_sets_is_set_for_each_size():
     for n in (3, 4, 5):
         graph(*vectors(n))
         assert model.rows == n and type(model.rows) is int
-    assert "build sets model.rows" in graph.why().record.plans[-1].hints[0]
+    assert "build sets model.rows" in graph.why().record.plans[-1].note
 
 
 def test_views_of_a_derived_plan_have_its_sizes():

@@ -184,7 +184,7 @@ class GraphReports:
         rows = []
         for s in self._history:
             inputs = tuple([(name, str(spec)) for name, spec in s.inputs])
-            rows.append(PlanRow(s.number, inputs, s.nodes, sum(s.seconds.values()), s.reason, plan_hints(s)))
+            rows.append(PlanRow(s.number, inputs, s.nodes, sum(s.seconds.values()), s.reason, plan_hints(s), s.note))
         title = f"{self.name}: {self._plan_count} plan{'s' * (self._plan_count != 1)} made, {len(self._plans)} kept"
         return report(PlanReasons(title, tuple(rows)))
 
@@ -362,7 +362,7 @@ def frozen_record(graph: Any, last: Any) -> FrozenValues:
 
 
 def plan_hints(summary: Any) -> tuple[str, ...]:
-    texts = [summary.note] if summary.note else []
+    texts = []
     changed = {what: (old, new) for what, old, new in summary.reason}
     names = {name for name, _ in summary.inputs}
     if any(name in names for name in changed) and summary.source is None:

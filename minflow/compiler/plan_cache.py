@@ -24,7 +24,8 @@ from .passes.localization import is_global, localize
 from .plan import Plan
 from .target import HOST, Target
 
-PLANS = 16  # of one graph or job
+# Plans that one graph or job keeps: PLANS, and up to MANY_PLANS while their arenas take at most ARENA_BYTES in all.
+PLANS, MANY_PLANS, ARENA_BYTES = 16, 64, 1 << 28
 NONE = None, None, None
 
 
@@ -205,8 +206,11 @@ class PlanCache(OrderedDict):
     def add(self, inputs: tuple, compiled: Any) -> None:
         self.dropped, self.last, compiled.fingerprint = [], compiled, self.fingerprint
         self[self.fingerprint, inputs] = compiled
-        if len(self) > PLANS:
+        while len(self) > PLANS and (len(self) > MANY_PLANS or self.arena_bytes() > ARENA_BYTES):
             self.popitem(last=False)
+
+    def arena_bytes(self) -> int:
+        return sum([part.plan.arena_bytes for compiled in self.values() for part in compiled.parts])
 
     def accept(self, epoch: int, writes: int) -> None:
         """Accept the changes since `epoch`: the `writes` of a run of one of these plans. With those of another thread

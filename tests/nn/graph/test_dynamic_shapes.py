@@ -104,7 +104,6 @@ def test_training_with_forty_sizes(case):
         for (name, p), q in zip(model.named_parameters(), twin.model.parameters()):
             np.testing.assert_array_equal(p.numpy(), q.numpy(), err_msg=f"{name} at size {n}")
     assert runs.count(graph.name) == 2, graph.why()
-    assert len(graph._plans) < len(sizes)
 
 
 # ---- what build computes from a size ---------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from graph_models import MLP, FunctionGraph, Predict, TrainGraph, bits, eager_st
 
 import minflow as flow
 from minflow import nn
+from minflow.compiler import plan_cache
 from minflow.core.base import events
 from minflow.nn.graph import key
 
@@ -223,13 +224,21 @@ def test_invalid_pass_is_named():
         graph(flow.ones(1, 3))
 
 
+def test_plans_with_large_arenas_are_fewer(monkeypatch):
+    monkeypatch.setattr(plan_cache, "ARENA_BYTES", 20 * 64 * 2)
+    graph = FunctionGraph(lambda x: (x + 1) * (x - 1))
+    for n in range(2, 42):
+        graph(flow.ones(n, 8))
+    assert len(graph._plans) == 16
+
+
 def test_plans_are_bounded_and_freed():
     graph = FunctionGraph(lambda x: x + 1)
     graph(flow.ones(1))
     first = weakref.ref(graph._last)
-    for n in range(2, 40):
+    for n in range(2, 100):
         graph(flow.ones(n))
-    assert len(graph._plans) == 16 and len(graph._history) == 39
+    assert len(graph._plans) == 64 and len(graph._history) == 99
     gc.collect()
     assert first() is None
     assert graph(flow.ones(1)).tolist() == [2.0]

@@ -24,6 +24,7 @@ from .decomposition import decompose
 from .node_order import reduce_memory
 
 Pass = Callable[[Graph], Graph]
+OWN = f"{__name__.partition('.')[0]}."  # prefix of the modules whose passes change no graph in place
 PASSES: tuple[Pass, ...] = (dead_code, decompose, constant_folding, common_subexpressions, dead_code, reduce_memory)
 
 
@@ -71,7 +72,7 @@ def run_passes(graph: Graph, passes: Iterable[Pass]) -> list[Stage]:
                 f"pass {pass_name(step)} returned a {type(after).__name__}", hint="a pass must return a Graph"
             )
         try:
-            if after is not graph:
+            if after is not graph or not getattr(step, "__module__", "").startswith(OWN):
                 after.verify()
         except MinflowError as error:
             error.what = f"after pass {pass_name(step)}: {error.what}"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from ..core.ir import Graph, Node, Value, outputs_of
@@ -258,12 +258,18 @@ def plain(read: Operand, spec: Spec) -> bool:
 
 
 class FusionGroup:
-    """Nodes that will be one cluster. before, after: groups that must run before and after it."""
+    """Nodes that will be one cluster. before, after: groups that must run before and after it.
+
+    outputs: None until they are computed, see `FusionGroups.outputs`.  column_sums: its sums over all rows.
+    """
 
     def __init__(self, node: Node, position: int, form: tuple[int, int] | None):
         self.nodes, self.first, self.last, self.form = [node], position, position, form
         self.before: set[FusionGroup] = set()
         self.after: set[FusionGroup] = set()
+        self.outputs: list[Value] | None = None
+        sums = form is not None and node.op.name in SUMS and summed_to(node) == COLUMN
+        self.column_sums = frozenset(outputs_of(node) if sums else ())
 
     def alone(self, rules: FusionRules) -> bool:
         """True if the group is a single node that stays as it is."""
@@ -299,7 +305,8 @@ class FusionGroups:
                     self.join(x.node, node)
         for node in reversed(graph.nodes):  # a view that is only looked through does not count as a user of its base
             if node.op.is_view and not any(v in self.shown or self.readers.get(v) for v in outputs_of(node)):
-                self.readers[node.inputs[0]].remove(node)
+                readers = self.readers[node.inputs[0]]
+                del readers[next(i for i in reversed(range(len(readers))) if readers[i] is node)]  # among the last ones
                 self.idle.add(node)
         for state, value in graph.updates.items():
             if value.node in self.of:
@@ -316,14 +323,15 @@ class FusionGroups:
         values = [x for x in node.inputs if x.__class__ is Value]
         return values if self.of[node].form is None else [base_of(x) for x in values]
 
-    def outputs(self, nodes: Iterable[Node]) -> list[Value]:
-        """Return the outputs of these nodes that are used outside of them."""
-        inside, found = set(nodes), []
-        for node in nodes:
-            for v in outputs_of(node):
-                if v in self.shown or any([reader not in inside for reader in self.readers.get(v, ())]):
-                    found.append(v)
-        return found
+    def outputs(self, group: FusionGroup) -> list[Value]:
+        """Return the outputs of the nodes of a group that are used outside of it."""
+        if group.outputs is None:
+            group.outputs = [v for v in outputs_of(group.nodes[0]) if self.is_output(v, (group,))]
+        return group.outputs
+
+    def is_output(self, v: Value, groups: tuple[FusionGroup, ...]) -> bool:
+        """True if a value computed in these groups is used outside of them."""
+        return v in self.shown or any([self.of[reader] not in groups for reader in self.readers.get(v, ())])
 
     def merge(self, a: FusionGroup, b: FusionGroup) -> bool:
         """Merge two groups, if they have one extent and no third group lies on a path between them."""
@@ -333,30 +341,24 @@ class FusionGroups:
             return False
         if a.form != b.form and 1 not in (a.form[1], b.form[1]):
             return False
-        columns = {
-            v
-            for node in (*a.nodes, *b.nodes)
-            if node.op.name in SUMS and summed_to(node) == COLUMN
-            for v in outputs_of(node)
-        }
-        nodes = sorted([*a.nodes, *b.nodes], key=lambda node: self.position[node])
-        if any(x in columns for node in nodes for x in self.reads(node)):
+        sums = a.column_sums | b.column_sums
+        if sums and any(x in sums for node in (*a.nodes, *b.nodes) for x in self.reads(node)):
             return False
         form = a.form[0], max(a.form[1], b.form[1])
-        if a.form != b.form and any(
-            [
-                self.rules.read(x, seen(node), *form) is None
-                for node in nodes
-                for x in node.inputs
-                if x.__class__ is Value
-            ]
+        widened = a.nodes if a.form != form else b.nodes if b.form != form else ()
+        if any(
+            self.rules.read(x, seen(node), *form) is None
+            for node in widened
+            for x in node.inputs
+            if x.__class__ is Value
         ):
             return False  # a mask with one element per row, which only a cluster without columns can read
-        outputs = self.outputs(nodes)
+        outputs = [v for v in self.outputs(a) + self.outputs(b) if self.is_output(v, (a, b))]
         if len(outputs) > (1 if self.new.intersection(outputs) else OUTPUTS) or between(a, b) or between(b, a):
             return False
-        a.nodes, a.first, a.last = nodes, min(a.first, b.first), max(a.last, b.last)
-        a.form = form
+        a.nodes = sorted([*a.nodes, *b.nodes], key=self.position.__getitem__)
+        a.first, a.last, a.form = min(a.first, b.first), max(a.last, b.last), form
+        a.outputs, a.column_sums = outputs, sums
         for node in b.nodes:
             self.of[node] = a
         for here, there in ((b.before, "after"), (b.after, "before")):
@@ -364,7 +366,10 @@ class FusionGroups:
                 getattr(group, there).discard(b)
                 if group is not a:
                     getattr(group, there).add(a)
-        a.before, a.after = (a.before | b.before) - {a, b}, (a.after | b.after) - {a, b}
+        a.before |= b.before
+        a.after |= b.after
+        a.before -= {a, b}
+        a.after -= {a, b}
         return True
 
     def order(self) -> list[FusionGroup]:
@@ -424,7 +429,8 @@ class FusionGroups:
                     inputs[base] = None
         nodes = sorted([*inside, *views], key=lambda node: self.position[node])
         extent = (rows * columns, 1) if flat else (rows, columns)
-        return FusedRegion(self.rules, nodes, list(inputs), self.outputs(group.nodes), *extent)
+        outputs = sorted(self.outputs(group), key=lambda v: (self.position[v.node], v.index))
+        return FusedRegion(self.rules, nodes, list(inputs), outputs, *extent)
 
 
 def between(a: FusionGroup, b: FusionGroup) -> bool:

@@ -107,6 +107,16 @@ def predicting(layers):
     return lambda: graph(flow.ones(2, 4))
 
 
+def elementwise(layers):
+    def build(x):
+        for _ in range(4 * layers):  # more than are fused into one loop
+            x = x * 1.01 + 0.1
+        return x
+
+    graph = FunctionGraph(build)
+    return lambda: graph(flow.ones(2, 4))
+
+
 def outside(layers):
     """Layers and tensors that are not members: build reads them from the enclosing function."""
     modules, tensors = [nn.Linear(4, 4) for _ in range(layers)], [flow.ones(2, 4) for _ in range(layers)]
@@ -135,7 +145,7 @@ def job(layers):
 
 
 PROGRAMS = [linear, adam, accumulating, showing, residual, convolutions, checkpointed, averages, branches]
-PROGRAMS += [predicting, outside, job]
+PROGRAMS += [predicting, elementwise, outside, job]
 
 
 @pytest.mark.filterwarnings("ignore:.*build uses")

@@ -1,6 +1,6 @@
 """Compare the speed of two commits: exit status 1 if one of the measurements became more than 5 % slower.
 
-    python benchmarks/compare.py main HEAD                 # about three minutes on an idle core
+    python benchmarks/compare.py main HEAD                 # about five minutes on an idle core
     python benchmarks/compare.py HEAD .                    # a folder: its working tree
     python benchmarks/compare.py main HEAD --only graph    # those whose names contain one of the words
     python benchmarks/compare.py main HEAD --limit 3 --rounds 20

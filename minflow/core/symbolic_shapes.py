@@ -392,7 +392,7 @@ class SymInt(int):
     def __pos__(self) -> Any:
         return self
 
-    __index__ = __trunc__ = __floor__ = __ceil__ = conjugate = __pos__  # type: ignore[assignment]
+    __index__ = __trunc__ = __floor__ = __ceil__ = conjugate = __pos__
 
     def __round__(self, ndigits: Any = None) -> Any:
         return self if ndigits is None else round(fixed(self), ndigits)

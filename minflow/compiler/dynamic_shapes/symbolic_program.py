@@ -131,7 +131,7 @@ class Instance:
         if (found := self.program.env.ranges.get(id(array))) is not None:
             _, *bounds = found
             array = namespace_of(array).arange(*map(self.evaluate, bounds)).astype(array.dtype)
-        copy = Source(source.op, spec, source.tensor(), array, source.read, source.name)  # type: ignore[arg-type]
+        copy = Source(source.op, spec, source.tensor(), array, source.read, source.name)
         copy.hooks, copy.origin, copy.number, copy.link = source.hooks, source.origin, source.number, source.link
         return copy
 

@@ -75,7 +75,9 @@ class DerivedBuild(Build):
             {key: instance.value(value) for key, value in gradients.items()},
         )
         self.loss = None if base.loss is None else instance.value(base.loss)
-        self.trace = base.trace.replace(graph=instance.graphs[0], leaves=self.leaves(base.trace.leaves))
+        draws = {generator: [count, self.symbols_in(state)] for generator, (count, state) in base.trace.draws.items()}
+        leaves = self.leaves(base.trace.leaves)
+        self.trace = base.trace.replace(graph=instance.graphs[0], leaves=leaves, draws=draws)
 
     def source(self, source: Source) -> Source:
         return self.instance.nodes[source]  # type: ignore[return-value]  # the copy of a Source is one

@@ -158,7 +158,7 @@ class Trace(Mode):
     def note_states(self, symbol: Tensor | None) -> None:
         """Add a symbol and the bases that it is a view of to `states_used`, if they are of States."""
         while symbol is not None:
-            if id(symbol) in self.state_ids:
+            if id(symbol) in self.state_ids and self.states_used is not None:
                 self.states_used.setdefault(id(symbol), (symbol, symbol._value, symbol._needs))
             symbol = symbol._alias.base if symbol._alias is not None else None
 
@@ -486,8 +486,9 @@ class Trace(Mode):
                 fail(TraceError, what, "register_buffer in __init__", buffer=old)
             if single := alone(old):
                 symbol = self.resolve(old)
-                source = sources.get(id(symbol), symbol._value.node)  # the default for a symbol that was made just now
-                if symbol._value.node is not source:
+                value: Any = symbol._value
+                source = sources.get(id(symbol), value.node)  # the default for a symbol that was made just now
+                if value.node is not source:
                     what = f"the buffer {name!r} is written in place and then assigned in one build"
                     fail(TraceError, what, f"assign only: {name} = {name} + 1 instead of {name}.add_(1)", buffer=old)
             else:

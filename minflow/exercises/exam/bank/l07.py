@@ -21,20 +21,20 @@ def how_often(rng):
             plans.add((call, training))
     one = question(
         "how_often",
-        "`build` of the graph `g` prints a line. Its model holds a dropout and begins in train mode; `x` has the shape "
-        "(4, 3). The graph keeps all its plans. How many lines are printed in total? Write `{answer} = ...`\n\n"
+        "The model of the graph `g` holds a dropout and begins in train mode; `x` has the shape (4, 3). The graph "
+        "keeps all its plans. How many plans does it have in the end? Write `{answer} = ...`\n\n"
         "```python\n{program}\n```",
         program="\n".join(lines),
     )
     one.solution(len(plans))
     for name, wrong, hint in (
         ("once", 1, "A plan is for one shape and one mode."),
-        ("each call", calls, "A call whose shape and mode have been seen before builds nothing."),
+        ("each call", calls, "A call whose shape and mode have been seen before makes no plan."),
         ("shapes alone", len(shapes), "Train and eval mode need a plan each."),
         ("one too many", len(plans) + 1, "Count the pairs of a shape and a mode that occur."),
-        ("one too few", len(plans) - 1, "The first call builds too."),
+        ("one too few", len(plans) - 1, "The first call makes a plan too."),
         ("twice as many", 2 * len(plans), "Count each pair of a shape and a mode once."),
-        ("never", 0, "The first call builds."),
+        ("never", 0, "The first call makes a plan."),
     ):
         if wrong != len(plans) and wrong not in [known.answer for known in one.wrongs]:
             mistake(one, name, wrong, hint)

@@ -1,4 +1,4 @@
-"""07.1 how_often: how often does build run?"""
+"""07.1 how_often: how many plans does a graph make?"""
 
 import numbers
 
@@ -6,7 +6,7 @@ from ...definition import Exercise
 
 exercise = Exercise(
     "07.1", "how_often", kind="predict", level="core", answer="n",
-    question="How often does `build` run?",
+    question="How many plans does a graph make?",
     hint="Go through the six calls. For each, ask: was there an earlier call with this shape, in this mode?",
     fact="A plan is kept for each kind of input, and found again by its shapes, dtypes and modes: that costs one look "
          "into a table. `graph.why()` lists the plans, each with its reason.",
@@ -18,7 +18,7 @@ exercise = Exercise(
 exercise.solution(3)
 
 exercise.wrong_value("every call", 6,
-                     "The first call writes the computation down. Is `build` needed when the same shape comes again?",
+                     "The first call makes a plan. Is a new one needed when the same shape comes again?",
                      "The second call is like the first in all that counts: its plan is used again.")
 exercise.wrong_value("once for all", 1,
                      "A plan knows its shapes: another batch size needs a plan of its own.",
@@ -33,13 +33,13 @@ exercise.wrong_value("every change", 5,
                      "You count each call that differs from the one before it. A call only counts if it is *new*.",
                      "Write shape and mode beside each of the six calls. How many different lines are there?")
 exercise.wrong_value("never", 0,
-                     "It must run at least once: nothing else writes the computation down.",
+                     "There is at least one: each call runs a plan.",
                      "The first call has no plan yet.")
 exercise.wrong_value("not one number", (1, 3, 5),
-                     "One whole number: how many lines are printed in all?",
+                     "One whole number: how many plans are there in the end?",
                      "Write it without quotes and brackets, such as `n = 6`.",
                      when=lambda value: not isinstance(value, numbers.Real) or value != int(value))
 exercise.wrong_value("more than the calls", 12,
-                     "There are only six calls, and none of them runs `build` more than once.",
-                     "A mode or a shape that is new runs it once. The others print nothing.",
+                     "There are only six calls, and none of them makes more than one plan.",
+                     "A mode or a shape that is new needs a plan. The other calls have one already.",
                      when=lambda value: value > 6)

@@ -1,7 +1,7 @@
 """nn.Graph: the user's class with `__init__` and `build`, called like a function.
 
-A call compares one integer (the mutation counter) and the specs of its inputs; a new key is traced and compiled.
-`graph.model` is still the user's Module. Read next: `build.py`, `compiled.py`.
+A call compares one integer (the mutation counter) and the specs of its inputs; a new key is traced, or derived from a
+trace at other sizes, and compiled. `graph.model` is still the user's Module. Read next: `build.py`, `compiled.py`.
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ for verb in "append extend insert remove pop clear reverse __setitem__ __delitem
 class RunningGraph(Members, Display):
     """Base class of static graphs.
 
-    A subclass calls `super().__init__()`, sets its modules as attributes, and computes in `build`, which is run once
-    per signature of inputs, to record it. `self.add_optimizer(optimizer)` in `__init__` and `loss.backward()` in
-    `build` make it a training graph: each call is then one step.
+    A subclass calls `super().__init__()`, sets its modules as attributes, and computes in `build`, which is run at the
+    first call, to record it, and again if other inputs or modules change what it computes (see `dynamic.py` for sizes).
+    `self.add_optimizer(optimizer)` in `__init__` and `loss.backward()` in `build` make it a training graph: each call
+    is then one step.
 
         class TrainGraph(nn.Graph):
             def __init__(self):

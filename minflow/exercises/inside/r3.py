@@ -56,7 +56,7 @@ readings = [
     Reading(
         "R3.6",
         "r3_lower",
-        "core.kernels.select",
+        "core.kernels.candidates",
         "Which field of a kernel holds the function that prepares a call of a plan?",
         "lower",
         'lowering = next((p for p in tried if kernels[p].lower), "")',

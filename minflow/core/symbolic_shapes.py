@@ -252,9 +252,14 @@ def text_of(x: Any) -> str:
 def terms_text(terms: Terms) -> str:
     products = []
     for factors, n in terms:
-        names = [f if f.__class__ is str else f"(({terms_text(f[0])}) // {f[1]})" for f in factors]
+        names = [f if f.__class__ is str else quotient_text(f) for f in factors]
         products.append("*".join([*([str(n)] if n != 1 or not names else []), *names]).replace("-1*", "-"))
     return " + ".join(products).replace("+ -", "- ") or "0"
+
+
+def quotient_text(quotient: FloorDiv) -> str:
+    dividend = terms_text(quotient.terms)
+    return f"({f'({dividend})' if ' ' in dividend else dividend} // {quotient.divisor})"
 
 
 # ---- numbers ---------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from .ops.global_tensors import boxed_like, on_each_rank
 from .ops.shape import apply_path, cast, clone, detach, expand, filled, overwritten
 from .source_location import caller, explain, fail
 from .spec import Spec
+from .symbolic_shapes import RELATIONS, decide_structure, plain_structure
 
 
 class Alias(NamedTuple):
@@ -209,27 +210,44 @@ def refresh(tensor):
     return tensor
 
 
+def view_path(tensor) -> tuple[Any, tuple]:
+    """What the strides of a tensor follow from: an array, or (shape, NumPy dtype) of one to come, and (op, attrs) of
+    views.
+    """
+    if tensor.array is not None and tensor.spec.placement is None:
+        return tensor.array, ()
+    if tensor._alias is None:
+        return (tensor.spec.shape, tensor.spec.np), ()
+    storage, path = view_path(base_of(tensor._alias))
+    return storage, (*path, *(tensor._alias.path or ()))
+
+
+def strided_array(storage: Any, path: tuple) -> Array:
+    """An array with the strides of a `view_path`, and arbitrary elements if it is yet to come."""
+    if storage.__class__ is tuple:
+        (shape, dtype), xp = storage, namespace()
+        one = read_only(xp.empty(1, dtype))
+        sizes = [one.itemsize, *[max(n, 1) for n in shape[:0:-1]]]
+        strides = [*itertools.accumulate(sizes, operator.mul)][::-1]
+        storage = xp.lib.stride_tricks.as_strided(one, shape, strides[len(strides) - len(shape) :])
+    for op, attrs in path:
+        storage = storage if op.checks else launch(op, (storage,), attrs)  # those that check return it unchanged
+    return storage
+
+
 def stride_probe(tensor) -> Array:
     """An array with the strides of this tensor but arbitrary elements; for a symbolic tensor, those it will have; for a
     global one, those of the whole, so that all ranks decide alike whether a view exists.
     """
-    if tensor.array is not None and tensor.spec.placement is None:
-        return tensor.array
-    if tensor._alias is None:
-        spec, xp = tensor.spec, namespace()
-        sizes = [spec.dtype.itemsize, *[max(n, 1) for n in spec.shape[:0:-1]]]
-        strides = [*itertools.accumulate(sizes, operator.mul)][::-1]
-        one = read_only(xp.empty(1, spec.np))
-        return xp.lib.stride_tricks.as_strided(one, spec.shape, strides[len(strides) - spec.ndim :])
-    array = stride_probe(base_of(tensor._alias))
-    for op, attrs in tensor._alias.path or ():
-        array = array if op.checks else launch(op, (array,), attrs)  # ops that check elements return them unchanged
-    return array
+    return strided_array(*plain_structure(view_path(tensor)))
 
 
 def is_contiguous(tensor) -> bool:
     """True if the elements are in C order without gaps."""
-    return tensor._alias is None or stride_probe(tensor).flags.c_contiguous
+    return tensor._alias is None or decide_structure("contiguous", view_path(tensor), ())
+
+
+RELATIONS["contiguous"] = lambda path, _: bool(strided_array(*path).flags.c_contiguous)
 
 
 def refuse_outdated_view(view) -> NoReturn:

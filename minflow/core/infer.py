@@ -89,7 +89,7 @@ def infer(op: Any, inputs: Sequence, attrs: Mapping, specs: tuple = ()):
 
 def symbolic(specs: tuple, outs: tuple | None) -> bool:
     """True for specs with symbolic sizes, which have no kernel."""
-    return any([s.__class__ is Spec and s.size.__class__ is SymInt for s in (*specs, *(outs or ()))])
+    return any([s.__class__ is Spec and type(s.size) is SymInt for s in (*specs, *(outs or ()))])
 
 
 def specialized_kernel(op: Any, specs: tuple, outs: tuple, attrs: Mapping, device: Device) -> Any:

@@ -174,7 +174,7 @@ class Spec:
             if len(cls.table) >= cls.limit:
                 cls.sweep()
             spec = super().__new__(cls)
-            spec.shape = shape = tuple([n if n.__class__ is SymInt else int(n) for n in shape])
+            spec.shape = shape = tuple([n if type(n) is SymInt and n.env.active else int(n) for n in shape])
             spec.size = math.prod(shape)
             sizes = [*map(plain, shape)]
             if len(shape) > 64 or min(sizes, default=0) < 0 or math.prod(n or 1 for n in sizes) >= 1 << 59:

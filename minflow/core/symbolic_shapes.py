@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from numbers import Number
 from typing import Any, NamedTuple, TypeAlias
 
 from .host import host_array
@@ -22,7 +23,7 @@ from .host import host_array
 Terms: TypeAlias = tuple[tuple[tuple, int], ...]
 LEAST = 2  # the smallest symbolic size: 0 and 1 are special cases of most ops, such as broadcasting
 MAX_POWER = 8
-REPEATED = list, tuple, str, bytes, bytearray  # `[0] * n`
+DIVISIONS = operator.floordiv, operator.mod
 
 
 class FloorDiv(NamedTuple):
@@ -35,7 +36,8 @@ class FloorDiv(NamedTuple):
 class Guard(NamedTuple):
     """A decision of the program, `left relation right`, which was `truth` when it was traced.
 
-    relation: "==", "<" or "<=".  where: the line of the program.
+    relation: "==", "<" or "<="; or "contiguous" or "view", of a `view_path` and the shape of a view.  where: the line
+    of the program.
     """
 
     relation: str
@@ -44,11 +46,14 @@ class Guard(NamedTuple):
     truth: bool
     where: str
 
-    def holds(self, evaluate: Callable[[Any], Any]) -> bool:
+    def holds(self, evaluate: Evaluation) -> bool:
         """True if the decision is the same with these values."""
-        return RELATIONS[self.relation](evaluate(self.left), evaluate(self.right)) is self.truth
+        left, right = map(evaluate.of_structure, (self.left, self.right))
+        return RELATIONS[self.relation](left, right) is self.truth
 
     def __str__(self) -> str:
+        if self.relation not in NEGATED:
+            return f"the strides of a view are {'' if self.truth else 'not '}{self.relation}"
         relation = self.relation if self.truth else NEGATED[self.relation]
         left, right = text_of(self.left), text_of(self.right)
         if plain(self.left) is self.left:  # a plain number, which is written last
@@ -90,12 +95,10 @@ class ShapeEnv:
             self.known[terms] = SymInt(self, terms)
         return self.known[terms]
 
-    def unless_rounded(self, number: Any) -> Any:
-        """The number; but a plain one, with a guard, if the program has rounded it. It is the same at several sizes, so
-        that comparing two traces would not show that C code has read it.
-        """
-        rounded = number.__class__ is SymInt and has_remainder(number.terms)
-        return fixed(number) if rounded and not self.in_engine() else number
+    def fix_range(self, array: Any) -> None:
+        """Guard the bounds of a constant made by `arange`, whose elements the program reads."""
+        _, *bounds = self.ranges.get(id(array), (array,))
+        list(map(fixed, bounds))
 
     def in_engine(self) -> bool:
         """True if minflow's own code called a method of this module, false if the program did."""
@@ -114,17 +117,49 @@ class ShapeEnv:
         return truth
 
 
+def decide_structure(relation: str, left: tuple, right: tuple) -> bool:
+    """The truth of a relation of structures, with a guard if they hold symbolic numbers."""
+    truth = RELATIONS[relation](plain_structure(left), plain_structure(right))
+    for env in {x.env for x in symbols_in((left, right)) if x.env.active}:
+        env.guards.setdefault(
+            (relation, identity(left), identity(right)), Guard(relation, left, right, truth, env.here())
+        )
+    return truth
+
+
+def symbols_in(x: Any) -> Iterator[Any]:
+    """The symbolic numbers in a structure (tuples, lists, dicts)."""
+    kind = type(x)
+    if kind in SYMBOLIC:
+        yield x
+    elif kind in (tuple, list, dict):
+        for y in x.values() if kind is dict else x:
+            yield from symbols_in(y)
+
+
+def identity(x: Any) -> Any:
+    """A key that is equal for structures of the same numbers and objects."""
+    kind = type(x)
+    if kind is dict:
+        return tuple([(key, identity(y)) for key, y in x.items()])
+    return tuple(map(identity, x)) if kind is tuple or kind is list else (kind, x) if kind is int else id(x)
+
+
 def id_or_number(x: Any) -> Any:
-    return (id(x),) if x.__class__ in (SymInt, SymFloat) else (type(x), x)
+    return (id(x),) if type(x) in SYMBOLIC else (type(x), x)
 
 
 def plain(x: Any) -> Any:
     """The number at the traced sizes, without a guard."""
-    return int.__int__(x) if x.__class__ is SymInt else float.__float__(x) if x.__class__ is SymFloat else x
+    return x.value if type(x) in SYMBOLIC else x
 
 
-def is_symbolic(shape: tuple) -> bool:
-    return any([n.__class__ is SymInt for n in shape])
+def plain_structure(x: Any) -> Any:
+    """The structure (tuples, lists, dicts) with the numbers in it at the traced sizes, without guards."""
+    kind = type(x)
+    if kind is dict:
+        return {key: plain_structure(y) for key, y in x.items()}
+    return kind(map(plain_structure, x)) if kind is tuple or kind is list else plain(x)
 
 
 # ---- terms -----------------------------------------------------------------------------------------------------------
@@ -232,7 +267,7 @@ def has_remainder(terms: Terms) -> bool:
 
 
 def terms_of(x: Any) -> Terms | None:
-    if x.__class__ is SymInt:
+    if type(x) is SymInt and x.env.active:
         return x.terms
     if isinstance(x, int):
         return (((), int(x)),) if x else ()
@@ -241,10 +276,10 @@ def terms_of(x: Any) -> Terms | None:
 
 def text_of(x: Any) -> str:
     """An expression as the user would write it: "8*batch + 3"."""
-    if x.__class__ is SymFloat:
+    if type(x) is SymFloat:
         operation, *operands = x.tree
         return f"({f' {OPERATORS.get(operation, operation.__name__)} '.join(map(text_of, operands))})"
-    if x.__class__ is not SymInt:
+    if type(x) is not SymInt:
         return repr(x)
     return terms_text(x.terms)
 
@@ -266,44 +301,38 @@ def quotient_text(quotient: FloorDiv) -> str:
 
 
 def env_of(*numbers: Any) -> ShapeEnv | None:
-    """The active environment of these operands; None if they have two, or if its trace has ended."""
-    found = {x.env for x in numbers if x.__class__ in (SymInt, SymFloat)}
-    env = found.pop()
-    return env if not found and env.active else None
+    """The active environment of these operands; None if there are two, or none since the traces have ended."""
+    found = {x.env for x in numbers if type(x) in SYMBOLIC and x.env.active}
+    return found.pop() if len(found) == 1 else None
 
 
 def on_integers(combine: Callable[[Terms, Terms], Terms | None], operation: Callable) -> tuple[Callable, Callable]:
     """The method of an operator on two ints, and its reflected form."""
 
     def method(left: Any, right: Any) -> Any:
-        if right.__class__ is float or right.__class__ is SymFloat:
-            return SymFloat.of(operation, left, right)
-        if not isinstance(right, int):
-            return operation(fixed(left), right) if isinstance(right, REPEATED) else NotImplemented
-        return integers(left, right)
+        return combined(left, right) if isinstance(right, Number) else NotImplemented
 
     def reflected(right: Any, left: Any) -> Any:
-        if left.__class__ is float:
-            return SymFloat.of(operation, left, right)
-        if isinstance(left, REPEATED):
-            return operation(left, fixed(right))
-        return integers(left, right) if isinstance(left, int) else NotImplemented
+        return combined(left, right) if isinstance(left, Number) else NotImplemented
 
-    def integers(left: Any, right: Any) -> Any:
+    def combined(left: Any, right: Any) -> Any:
+        if operation is operator.truediv or isinstance(left, float) or isinstance(right, float):
+            return SymFloat.of(operation, left, right)
         env = env_of(left, right)
-        if env is not None:
-            terms = combine(terms_of(left) or (), terms_of(right) or ())
-            if terms is None:
-                return operation(fixed(left), fixed(right))
-            return env.unless_rounded(env.number(terms))
-        return operation(plain(left), plain(right))
+        if env is not None and isinstance(left, int) and isinstance(right, int):
+            terms = (
+                None if operation in DIVISIONS and right == 0 else combine(terms_of(left) or (), terms_of(right) or ())
+            )
+            if terms is not None:
+                return env.number(terms)
+        return operation(fixed(left), fixed(right))
 
     return method, reflected
 
 
 def fixed(x: Any) -> Any:
     """The plain number, which the program then depends on: a guard."""
-    if x.__class__ is SymInt or x.__class__ is SymFloat:
+    if type(x) in SYMBOLIC:
         x.env.decide("==", x, plain(x))
     return plain(x)
 
@@ -318,35 +347,31 @@ def with_fixed(name: str, kind: type) -> Callable:
     return wrapped
 
 
-def in_program(name: str, kind: type) -> Callable:
-    """A method that reads the plain number, with a guard unless minflow's own code calls it."""
-    method = getattr(kind, name)
-
-    def wrapped(self: Any, *args: Any) -> Any:
-        unseen = not self.env.active or self.env.in_engine()
-        return method(plain(self) if unseen else fixed(self), *args)
-
-    return wrapped
-
-
 def compared(relation: str, swap: bool = False, negate: bool = False) -> Callable:
     """A comparison, which adds a guard."""
 
     def method(left: Any, right: Any) -> Any:
-        if not isinstance(right, int | float):
+        if not isinstance(right, Number):
             return NotImplemented
         pair = (right, left) if swap else (left, right)
-        return left.env.decide(relation, *pair) is not negate
+        env = env_of(*pair)
+        if env is None or not isinstance(right, int | float):
+            return RELATIONS[relation](*map(fixed, pair)) is not negate
+        return env.decide(relation, *pair) is not negate
 
     return method
 
 
 def powers(base: Any, exponent: Any, modulo: Any = None) -> Any:
-    if exponent.__class__ is int and 0 <= exponent <= MAX_POWER and modulo is None and base.__class__ is SymInt:
+    if exponent.__class__ is int and 0 <= exponent <= MAX_POWER and modulo is None and type(base) is SymInt:
         return math.prod([base] * exponent)
-    if modulo is None and exponent.__class__ in (int, float) and not plain(base) <= 0:
+    if modulo is None and exponent.__class__ in (int, float) and not base <= 0:  # a guard
         return SymFloat.of(operator.pow, base, exponent)
     return pow(fixed(base), fixed(exponent), modulo)
+
+
+def powers_of(exponent: Any, base: Any) -> Any:
+    return pow(base, fixed(exponent))
 
 
 COMPARISONS = {
@@ -359,24 +384,56 @@ COMPARISONS = {
 }
 
 
-class SymInt(int):
-    """An int that depends on symbolic sizes. env: the ShapeEnv of its trace, with one SymInt for equal terms."""
+class Symbolic:
+    """Methods of all symbolic numbers."""
 
+    __slots__ = ()
     env: ShapeEnv
-    terms: Terms
+    locals().update(COMPARISONS)
 
-    def __new__(cls, env: ShapeEnv, terms: Terms) -> SymInt:
-        self = super().__new__(cls, evaluate_terms(terms, env.sizes))
-        self.env, self.terms = env, terms
+    def __hash__(self) -> int:
+        if self.env.active and self.env.in_engine():
+            return object.__hash__(self)
+        return hash(fixed(self))
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return host_array(fixed(self), dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return getattr(ufunc, method)(*map(fixed, inputs), **options)
+
+    def __copy__(self) -> Symbolic:
         return self
+
+    def __deepcopy__(self, memo: Any) -> Symbolic:
+        return self
+
+    def __reduce__(self) -> Any:
+        return type(plain(self)), (fixed(self),)
+
+    def __bool__(self) -> bool:
+        return not self.env.decide("==", self, 0)
+
+
+class SymInt(Symbolic):
+    """A number that depends on symbolic sizes, and is an int to `isinstance`. C code calls its methods, as it would for
+    any object, where it would read a subclass of int unseen.
+
+    env: the ShapeEnv of its trace, with one SymInt for equal terms.  value: at the traced sizes.
+    """
+
+    __slots__ = "env", "terms", "value"
+    __class__ = property(lambda self: int)  # type: ignore[assignment]
+
+    def __init__(self, env: ShapeEnv, terms: Terms):
+        self.env, self.terms, self.value = env, terms, evaluate_terms(terms, env.sizes)
 
     __add__, __radd__ = on_integers(add, operator.add)
     __sub__, __rsub__ = on_integers(lambda a, b: add(a, b, -1), operator.sub)
     __mul__, __rmul__ = on_integers(multiply, operator.mul)
+    __truediv__, __rtruediv__ = on_integers(lambda a, b: None, operator.truediv)
     __floordiv__, __rfloordiv__ = on_integers(floor_divide, operator.floordiv)
-    __pow__ = powers
-    locals().update(COMPARISONS)
-
+    __pow__, __rpow__ = powers, powers_of
     __mod__, __rmod__ = on_integers(remainder, operator.mod)
 
     def __divmod__(self, other: Any) -> Any:
@@ -385,95 +442,56 @@ class SymInt(int):
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
-    def __truediv__(self, other: Any) -> Any:
-        return SymFloat.of(operator.truediv, self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return SymFloat.of(operator.truediv, other, self)
-
     def __neg__(self) -> Any:
         return self * -1
 
     def __pos__(self) -> Any:
         return self
 
-    __index__ = __trunc__ = __floor__ = __ceil__ = conjugate = __pos__
+    __trunc__ = __floor__ = __ceil__ = conjugate = __pos__
+    real = numerator = property(__pos__)
+    imag, denominator = 0, 1
 
     def __round__(self, ndigits: Any = None) -> Any:
         return self if ndigits is None else round(fixed(self), ndigits)
 
-    def __bool__(self) -> bool:
-        return not self.env.decide("==", self, 0)
-
-    def __hash__(self) -> int:
-        if self.env.active and self.env.in_engine():
-            return object.__hash__(self)
-        return hash(fixed(self))
-
-    def __reduce__(self) -> Any:
-        return int, (fixed(self),)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return host_array(fixed(self), dtype)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        return getattr(ufunc, method)(*map(fixed, inputs), **options)
-
-    def __copy__(self) -> SymInt:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> SymInt:
-        return self
-
-    for name in ("__repr__", "__str__", "__format__"):
-        locals()[name] = in_program(name, int)
     for name in (
-        "__int__ __float__ __abs__ __rpow__ __lshift__ __rlshift__ __rshift__ __rrshift__ __and__ __rand__ __or__ "
-        "__ror__ __xor__ __rxor__ __invert__ bit_length bit_count to_bytes as_integer_ratio"
+        "__repr__ __str__ __format__ __int__ __index__ __float__ __abs__ __lshift__ __rlshift__ __rshift__ __rrshift__ "
+        "__and__ __rand__ __or__ __ror__ __xor__ __rxor__ __invert__ bit_length bit_count to_bytes as_integer_ratio"
     ).split():
         locals()[name] = with_fixed(name, int)
 
 
-class SymFloat(float):
-    """A float that depends on symbolic sizes. tree: (operation, operands), evaluated as Python would."""
+class SymFloat(Symbolic):
+    """A float that depends on symbolic sizes, see SymInt. tree: (operation, operands), evaluated as Python would."""
 
-    env: ShapeEnv
-    tree: tuple
+    __slots__ = "env", "tree", "value"
+    __class__ = property(lambda self: float)  # type: ignore[assignment]
+
+    def __init__(self, env: ShapeEnv, tree: tuple, value: float):
+        self.env, self.tree, self.value = env, tree, value
 
     @classmethod
     def of(cls, operation: Callable, *operands: Any) -> Any:
         """The result of an operation on numbers of which one is symbolic."""
-        if not all([isinstance(x, int | float) for x in operands]):
+        if not all([isinstance(x, Number) for x in operands]):
             return NotImplemented
-        result, env = operation(*map(plain, operands)), env_of(*operands)
-        if env is None or result.__class__ is not float:
-            return operation(*map(fixed, operands)) if env is not None else result
-        self = super().__new__(cls, result)
-        self.env, self.tree = env, (operation, *operands)
-        return self
+        env = env_of(*operands) if all([isinstance(x, int | float) for x in operands]) else None
+        if env is None or (operation is operator.truediv and operands[1] == 0):  # a guard
+            return operation(*map(fixed, operands))
+        result = operation(*map(plain, operands))
+        if result.__class__ is not float:
+            return operation(*map(fixed, operands))
+        return cls(env, (operation, *operands), result)
 
-    locals().update(COMPARISONS)
-    __pow__ = powers
-
-    def __hash__(self) -> int:
-        if self.env.active and self.env.in_engine():
-            return object.__hash__(self)
-        return hash(fixed(self))
-
-    def __bool__(self) -> bool:
-        return not self.env.decide("==", self, 0.0)
+    __pow__, __rpow__ = powers, powers_of
 
     def __neg__(self) -> Any:
         return SymFloat.of(operator.neg, self)
 
-    def __reduce__(self) -> Any:
-        return float, (fixed(self),)
-
-    for name in ("__repr__", "__str__", "__format__"):
-        locals()[name] = in_program(name, float)
     for name in (
-        "__int__ __float__ __abs__ __round__ __trunc__ __floor__ __ceil__ __floordiv__ __rfloordiv__ __mod__ __rmod__ "
-        "__divmod__ __rdivmod__ __rpow__ is_integer hex as_integer_ratio"
+        "__repr__ __str__ __format__ __int__ __float__ __abs__ __round__ __trunc__ __floor__ __ceil__ __floordiv__ "
+        "__rfloordiv__ __mod__ __rmod__ __divmod__ __rdivmod__ is_integer hex as_integer_ratio"
     ).split():
         locals()[name] = with_fixed(name, float)
     for name, operation in (
@@ -486,23 +504,26 @@ class SymFloat(float):
         locals()[f"__r{name}__"] = lambda self, other, f=operation: SymFloat.of(f, other, self)
 
 
+SYMBOLIC = SymInt, SymFloat
 OPERATORS = {operator.truediv: "/", operator.mul: "*", operator.add: "+", operator.sub: "-", operator.pow: "**"}
 
 
 class Evaluation:
-    """Values of symbolic numbers at other sizes. sizes: name -> size."""
+    """Values of symbolic numbers at other sizes. env: their ShapeEnv.  sizes: name -> size."""
 
-    def __init__(self, sizes: Mapping[str, int]):
-        self.sizes = sizes
+    def __init__(self, env: ShapeEnv, sizes: Mapping[str, int]):
+        self.env, self.sizes = env, sizes
         self.known: dict[int, Any] = {}
 
     def __call__(self, x: Any) -> Any:
         """The number at these sizes; a plain one is unchanged."""
-        if x.__class__ is SymInt:
+        if type(x) in SYMBOLIC and x.env is not self.env:  # kept by the program since an earlier trace
+            return x.value
+        if type(x) is SymInt:
             if id(x) not in self.known:
                 self.known[id(x)] = evaluate_terms(x.terms, self.sizes)
             return self.known[id(x)]
-        if x.__class__ is SymFloat:
+        if type(x) is SymFloat:
             operation, *operands = x.tree
             return operation(*map(self, operands))
         return x

@@ -25,6 +25,7 @@ from .functionalize import (
     make_view,
     read_only,
     stride_probe,
+    view_path,
     with_own_version,
     write_into,
 )
@@ -59,7 +60,7 @@ from .ops.global_tensors import local_part, whole_array
 from .source_location import fail
 from .spec import Device, DType, Spec, as_dtype, bfloat16, cpu, default_dtype, spec_of
 from .streams import Stream, copy_without_waiting
-from .symbolic_shapes import SymInt
+from .symbolic_shapes import SymInt, fixed, symbols_in
 
 if TYPE_CHECKING:
     from .base.dtypes import DTypeLike
@@ -228,6 +229,7 @@ class Tensor(
 
     def stride(self, dim: int | None = None) -> Any:
         """Distance between neighboring elements along each axis, or along `dim`, in elements (not bytes)."""
+        list(map(fixed, symbols_in(view_path(self))))
         array = stride_probe(self)
         strides = tuple(n // max(array.itemsize, 1) for n in array.strides)
         if dim is None:
@@ -237,6 +239,7 @@ class Tensor(
 
     def storage_offset(self) -> int:
         """Position of its first element in the storage, in elements."""
+        list(map(fixed, symbols_in(view_path(self))))
         array = stride_probe(self)
         if array is self.array:
             base = self._alias.base.array if self._alias else array
@@ -730,7 +733,7 @@ def basic_index(index: Any) -> tuple | None:
             parts.append(part)
             if step is not None and step < 1:
                 fail(OutOfRangeError, f"a slice with step {i.step}", "flow.flip(x, [0]) reverses an axis", step=i.step)
-        elif i is None or i is Ellipsis or i.__class__ is int or i.__class__ is SymInt:
+        elif i is None or i is Ellipsis or i.__class__ is int or type(i) is SymInt:
             parts.append(i)
         elif isinstance(i, Integral) and isinstance(i, HostScalar):
             parts.append(int(i))

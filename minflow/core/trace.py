@@ -42,6 +42,7 @@ from .ops.shape import apply_path, clone, detach, run_in_dtype, unrecorded, view
 from .source_location import caller, describe, fail, here, warn
 from .spans import ArraySpans
 from .spec import Device, Spec, cpu, spec_of
+from .symbolic_shapes import ShapeEnv
 from .tensor import Tensor
 
 
@@ -61,6 +62,7 @@ class Trace(Mode):
 
     symbol = Tensor
     gathers_again = False
+    shape_env: ShapeEnv | None = None  # of the symbolic sizes of its inputs
     states_used: dict[int, tuple[Tensor, Any, bool]] | None = None
 
     def __init__(self):
@@ -229,6 +231,8 @@ class Trace(Mode):
         read = tensor, verb, here()
         self.refuse_stale([read], self.written_at(tensor.array))
         self.reads.append(read)
+        if self.shape_env is not None:
+            self.shape_env.fix_range(tensor.array)
 
     def is_written(self, tensor: Tensor) -> bool:
         """True if the program has written the storage of a concrete tensor."""

@@ -14,7 +14,7 @@ from typing import Any
 from ...core.backend import namespace_of
 from ...core.ir import CONSTANT, Graph, Node, Source, Value
 from ...core.spec import Spec
-from ...core.symbolic_shapes import LEAST, Evaluation, Guard, ShapeEnv, SymFloat, SymInt
+from ...core.symbolic_shapes import LEAST, SYMBOLIC, Evaluation, Guard, ShapeEnv, SymInt
 from .derived_sizes import same_array
 from .size_relations import same_value
 from .traces import node_location, positions, wiring
@@ -24,11 +24,11 @@ STRUCTURES = tuple, list, dict, slice
 
 def holds_symbols(x: Any) -> bool:
     """True if a structure of an attr contains a symbolic number or a symbolic Spec."""
-    kind = x.__class__
-    if kind is SymInt or kind is SymFloat:
+    kind = type(x)
+    if kind in SYMBOLIC:
         return True
     if kind is Spec:
-        return x.size.__class__ is SymInt or any([n.__class__ is SymInt for n in x.shape])
+        return type(x.size) is SymInt or any([type(n) is SymInt for n in x.shape])
     if kind is slice:
         return any(map(holds_symbols, (x.start, x.stop, x.step)))
     return kind in STRUCTURES and any(map(holds_symbols, x.values() if kind is dict else x))
@@ -48,7 +48,7 @@ class SymbolicProgram:
 
     def broken_guard(self, sizes: Mapping[str, int]) -> str:
         """Why the program does not hold at these sizes: a guard, in words; "" if it does."""
-        evaluate = Evaluation(sizes)
+        evaluate = Evaluation(self.env, sizes)
         broken = [guard for guard in self.guards if not guard.holds(evaluate)]
         return f"it depends on {broken[0]}, {broken[0].where}" if broken else ""
 
@@ -65,14 +65,14 @@ def too_small(sizes: Mapping[str, int]) -> str:
 
 
 def is_symbolic(x: Any) -> bool:
-    return x.__class__ is SymInt or x.__class__ is SymFloat
+    return type(x) in SYMBOLIC
 
 
 class Instance:
     """Copies of the nodes of a SymbolicProgram, with plain sizes. graphs: its graphs."""
 
     def __init__(self, program: SymbolicProgram, sizes: Mapping[str, int]):
-        self.program, self.evaluate = program, Evaluation(sizes)
+        self.program, self.evaluate = program, Evaluation(program.env, sizes)
         self.nodes: dict[Node, Node] = {}
         self.specs: dict[Spec, Spec] = {}
         self.graphs = [self.graph(graph) for graph in program.graphs]

@@ -19,6 +19,7 @@ from ..ops.rules import broadcast_shape
 from ..ops.shape import cast, check_fits, in_float32 as in_float32, is_half
 from ..source_location import explain, fail
 from ..spec import DType, as_dtype, bool_, cpu, float32
+from ..symbolic_shapes import SymInt
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -112,7 +113,7 @@ def maybe_to(x: Any, dtype: DTypeLike | None) -> Any:
 
 def integer(x: Any, name: str) -> int:
     """Return an int-like argument (a NumPy integer, a 0-d integer tensor) as a Python int. Bools are refused."""
-    if type(x) is int:
+    if type(x) is int or type(x) is SymInt:
         return x
     try:
         if type(x) is not bool and not (is_tensor(x) and x.spec.dtype is bool_):

@@ -402,7 +402,7 @@ def arange(
         fail(ShapeError, what, "x.item()", start=start, end=end, step=step)
     bounds: list[Any] = [x.item() if isinstance(x, Tensor) else python_number(x) for x in (start, end, step)]
     first, last, gap = bounds
-    if any([x.__class__ is SymInt for x in bounds]) and all([isinstance(x, int) for x in bounds]):
+    if any([type(x) is SymInt for x in bounds]) and all([isinstance(x, int) for x in bounds]):
         result = symbolic_range(first, last, gap, int64 if dtype is None else as_dtype(dtype))
         return finish(result, place_of(device, placement, sbp), requires_grad)
     check_steps(first, last, gap)
@@ -424,7 +424,7 @@ def arange(
 
 def symbolic_range(first: int, last: int, gap: int, dtype: DType) -> Tensor:
     """`arange` of symbolic sizes: a constant whose elements follow from them."""
-    env = next(x.env for x in (first, last, gap) if x.__class__ is SymInt)
+    env = next(x.env for x in (first, last, gap) if type(x) is SymInt)
     bounds = [plain(x) for x in (first, last, gap)]
     check_steps(*bounds)
     env.decide("<=", *((first, last) if bounds[2] > 0 else (last, first)))

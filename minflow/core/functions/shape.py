@@ -14,12 +14,12 @@ from ..backend import Array
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..base.legacy_dispatch import overloaded
 from ..dispatch import apply
-from ..functionalize import is_contiguous, stride_probe
+from ..functionalize import is_contiguous, strided_array, view_path
 from ..messages.wrong_arguments import explain_error, not_a_tensor
 from ..ops import index as i, shape as s
 from ..source_location import fail
 from ..spec import promote
-from ..symbolic_shapes import plain
+from ..symbolic_shapes import RELATIONS, decide_structure
 from .arguments import (
     accept_axis,
     check_min_axes,
@@ -91,12 +91,14 @@ def reshape_to(input: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def has_view(input: Tensor, shape: tuple[int, ...]) -> bool:
     """True if a view of this shape exists, that is, if each new axis stays within old axes without gaps."""
-    return is_contiguous(input) or array_has_view(stride_probe(input), shape)
+    return is_contiguous(input) or decide_structure("view", view_path(input), shape)
+
+
+RELATIONS["view"] = lambda path, shape: array_has_view(strided_array(*path), shape)
 
 
 def array_has_view(array: Array, shape: tuple[int, ...]) -> bool:
-    """True if the array has a view of this shape. Symbolic sizes are compared as they are: the strides are plain."""
-    shape = tuple(map(plain, shape))
+    """True if the array has a view of this shape."""
     if array.flags.c_contiguous:  # also if empty
         return True
     groups: list[list[int]] = []  # [elements, stride] of adjacent old axes without gaps

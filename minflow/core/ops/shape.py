@@ -237,7 +237,7 @@ def _(xp, shape, value, dtype, device=cpu, out=None):
 
 def slice_bounds(index: tuple, size: int) -> tuple[int, int, int]:
     """`slice(*index).indices(size)` for a step of at least 1, also with symbolic sizes."""
-    if not any([n.__class__ is SymInt for n in (*index, size)]):
+    if not any([type(n) is SymInt for n in (*index, size)]):
         return slice(*index).indices(size)
     start, stop, step = index
     first, last = [default if n is None else n + size if n < 0 else n for n, default in ((start, 0), (stop, size))]

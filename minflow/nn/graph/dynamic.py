@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
-import functools
-import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cached_property
@@ -25,7 +23,7 @@ from ...core.grad.hooks import functions_on
 from ...core.ir import Source, Value
 from ...core.source_location import IS_MINFLOW_FILE, here
 from ...core.spec import Spec
-from ...core.symbolic_shapes import ShapeEnv, SymFloat, SymInt, fixed
+from ...core.symbolic_shapes import ShapeEnv
 from ...core.tensor import Tensor, new_tensor
 from ..buffer_links import BufferLink
 from .build import Build, ModuleCall, Observer, TraceResult
@@ -54,8 +52,9 @@ class Refused(Exception):
 class SymbolicBuild(Build):
     """A trace of build with symbolic sizes."""
 
-    def __init__(self, graph: Any, tree: Any, inputs: list[Tensor], specs: Sequence[Spec]):
+    def __init__(self, graph: Any, tree: Any, inputs: list[Tensor], specs: Sequence[Spec], env: ShapeEnv):
         super().__init__(graph, tree, inputs)
+        self.trace.shape_env = env
         self.observer, self.input_specs = Observer(), list(specs)
 
 
@@ -238,11 +237,10 @@ class DynamicShapes:
             s.replace(shape=tuple([env.symbol(names[i, a]) if (i, a) in names else n for a, n in enumerate(s.shape)]))
             for i, s in enumerate(specs)
         ]
-        symbolic = SymbolicBuild(build.graph, build.tree, build.inputs, shapes)
+        symbolic = SymbolicBuild(build.graph, build.tree, build.inputs, shapes, env)
         try:
             modules = [module for _, module in build.graph.all_modules()]
-            functions = [type(build.graph).build, *[type(module).forward for module in modules]]
-            with undoing_side_effects([build.graph, *modules]), symbolic_functions(functions):
+            with undoing_side_effects([build.graph, *modules]), symbolic_len():
                 parts = copy_context().run(symbolic.run)
             dynamic = DynamicProgram(symbolic, parts, env, names, plain, specs)
             before = {name: plain.specs[i].shape[axis] for (i, axis), name in names.items()}
@@ -260,63 +258,24 @@ class DynamicShapes:
         return dynamic
 
 
-class RangeType(type):
-    def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, range)
+BUILTIN_LEN = len
 
 
-class SymbolicRange(metaclass=RangeType):
-    """`range`, which reads its arguments in C: they are guarded."""
-
-    def __new__(cls, *args: Any) -> Any:
-        return BUILTIN_RANGE(*map(fixed, args))
-
-
-BUILTIN_RANGE, BUILTIN_LEN = range, len
-
-
-def symbolic_len(x: Any, /) -> int:
+def length(x: Any, /) -> int:
     """`len`; of a symbolic tensor a SymInt, since the interpreter makes the result of `x.__len__()` a plain int."""
     if isinstance(x, Tensor) and x.array is None and x.spec.ndim:
         return x.spec.shape[0]
     return BUILTIN_LEN(x)
 
 
-def of_symbols(function: Callable) -> Callable:
-    """A function of `math`, which reads its arguments in C, for symbolic ones too."""
-
-    @functools.wraps(function)
-    def wrapped(*args: Any, **options: Any) -> Any:
-        if not options and any([x.__class__ is SymInt or x.__class__ is SymFloat for x in args]):
-            return SymFloat.of(function, *args)
-        return function(*args, **options)
-
-    return wrapped
-
-
-# id of a function -> its replacement
-SYMBOLIC_FUNCTIONS = {id(len): symbolic_len, id(range): SymbolicRange} | {
-    id(f): of_symbols(f) for name, f in vars(math).items() if callable(f) and name[:1] != "_"
-}
-
-
 @contextmanager
-def symbolic_functions(functions: Iterable[Any]) -> Iterator[None]:
-    """Context manager: functions in C that would read symbolic numbers unseen are replaced, in their modules and in
-    those of the program's functions, which may have imported them.
-    """
-    spaces = [vars(builtins), vars(math), *[getattr(f, "__globals__", {}) for f in functions]]
-    originals = []
+def symbolic_len() -> Iterator[None]:
+    """Context manager: `len` of a symbolic tensor is a SymInt. Builds do not overlap, and to others it is `len`."""
     try:
-        for space in {id(space): space for space in spaces}.values():
-            for name, x in list(space.items()):
-                if id(x) in SYMBOLIC_FUNCTIONS:
-                    originals.append((space, name, x))
-                    space[name] = SYMBOLIC_FUNCTIONS[id(x)]
+        builtins.len = length
         yield
     finally:
-        for space, key, original in originals:
-            space[key] = original
+        builtins.len = BUILTIN_LEN
 
 
 def every(specs: Sequence[Spec]) -> dict[tuple[int, int], str]:

@@ -263,7 +263,7 @@ def undoing_side_effects(owners: Sequence[Any]) -> Iterator[None]:
     notices, shown, thread = NOTICES.on, builtins.print, threading.get_ident()
 
     def silent(*args: Any, **options: Any) -> None:
-        if threading.get_ident() != thread:
+        if threading.get_ident() != thread or options.get("file") not in (None, sys.stdout, sys.stderr):
             shown(*args, **options)
 
     try:

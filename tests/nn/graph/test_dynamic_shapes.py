@@ -2,7 +2,14 @@
 
 import copy
 import functools
+import io
+import itertools
+import json
 import math
+import random
+import struct
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -118,6 +125,12 @@ def cached(graph, x):
     return x * table.get(x.shape[0], 1.0)
 
 
+def printed(n):
+    file = io.StringIO()
+    print(n, file=file)
+    return file.getvalue()
+
+
 SIZES = [7, 5, 9, 12, 30, 2]
 DERIVED = {
     "mean over the batch": lambda graph, x: x.sum(0) / x.shape[0],
@@ -130,7 +143,8 @@ DERIVED = {
     "positions": lambda graph, x: x + flow.arange(40.0)[: x.shape[0], None],
     "reshape": lambda graph, x: x.reshape(2 * x.shape[0], -1).flatten().view(3, -1),
     "slice": lambda graph, x: x[1:] - x[:-1],
-    "logarithm": lambda graph, x: x * math.log2(x.shape[0]) + math.sqrt(2 * x.shape[0]),
+    "half": lambda graph, x: x[: x.shape[0] // 2].sum(0) * (-(-len(x) // 3)),
+    "divmod": lambda graph, x: x * divmod(x.shape[0], 4)[1],
     "last": lambda graph, x: x[-1] + x[x.shape[0] - 1] + x.select(0, -1),
     "pad": lambda graph, x: nn.functional.pad(x, (1, 1, 2, 3)),
     "outer": lambda graph, x: (x @ x.T).softmax(-1).tril(),
@@ -157,10 +171,27 @@ RAN = {
     "loop": lambda graph, x: sum(x[i] * i for i in range(len(x))),
     "chunks": chunked,
     "table": cached,
-    "half": lambda graph, x: x[: x.shape[0] // 2].sum(0),
     "rounds": lambda graph, x: functools.reduce(lambda y, _: y * 2, range(len(x) // 5), x),
     "rounded logarithm": lambda graph, x: x * int(math.log2(x.shape[0])),
-    "divmod": lambda graph, x: x * divmod(x.shape[0], 4)[1],
+    "logarithm": lambda graph, x: x * math.log2(x.shape[0]) + math.sqrt(2 * x.shape[0]),
+    "part": lambda graph, x: x.topk(max(1, int(0.15 * x.shape[0])), 0).values,
+    "float first": lambda graph, x: x * 2 if 1.0 / x.shape[0] < 0.13 else x * 3,
+    "complex": lambda graph, x: x * 2 if (1j * x.shape[0]).imag > 8 else x * 3,
+    "slice of a list": lambda graph, x: x * sum([2, 3, 4, 5, 6, 7, 8, 9, 10, 11][: x.shape[0]][8:]),
+    "divisor": lambda graph, x: x * math.gcd(x.shape[0], 2),
+    "old text": lambda graph, x: x * (2 if "%d" % x.shape[0] in ("9", "12") else 3),  # noqa: UP031
+    "JSON": lambda graph, x: x * len(json.dumps([*x.shape])),
+    "text of a shape": lambda graph, x: x * len(repr(x.shape)),
+    "bytes": lambda graph, x: x * len(bytes(x.shape[0])) * len(hex(x.shape[0])),
+    "islice": lambda graph, x: x * len([*itertools.islice(itertools.count(), x.shape[0])]),
+    "fraction": lambda graph, x: x * (2 if Fraction(x.shape[0], 8) > 1 else 3),
+    "decimal": lambda graph, x: x * (2 if Decimal(8) < x.shape[0] else 3),
+    "generator": lambda graph, x: x * random.Random(x.shape[0]).randrange(2),
+    "packed": lambda graph, x: x * struct.pack("i", x.shape[0])[0],
+    "type of int": lambda graph, x: x * (2 if int.__gt__(x.shape[0], 8) else 3),
+    "stride": lambda graph, x: x * (2 if x.T.contiguous().stride()[0] > 8 else 3),
+    "elements of a range": lambda graph, x: x * (2 if flow.arange(x.shape[0]).tolist()[-1] > 7 else 3),
+    "print": lambda graph, x: x * len(printed(x.shape[0])),
     "list": lambda graph, x: x * sum([2] * x.shape[0]),
     "NumPy": lambda graph, x: x * float(np.floor(np.log2(x.shape[0]))),
     "array of NumPy": lambda graph, x: x + flow.tensor(np.arange(x.shape[0]))[:, None],

@@ -180,18 +180,12 @@ RAN = {
     "slice of a list": lambda graph, x: x * sum([2, 3, 4, 5, 6, 7, 8, 9, 10, 11][: x.shape[0]][8:]),
     "divisor": lambda graph, x: x * math.gcd(x.shape[0], 2),
     "old text": lambda graph, x: x * (2 if "%d" % x.shape[0] in ("9", "12") else 3),  # noqa: UP031
-    "JSON": lambda graph, x: x * len(json.dumps([*x.shape])),
     "text of a shape": lambda graph, x: x * len(repr(x.shape)),
     "bytes": lambda graph, x: x * len(bytes(x.shape[0])) * len(hex(x.shape[0])),
     "islice": lambda graph, x: x * len([*itertools.islice(itertools.count(), x.shape[0])]),
-    "fraction": lambda graph, x: x * (2 if Fraction(x.shape[0], 8) > 1 else 3),
-    "decimal": lambda graph, x: x * (2 if Decimal(8) < x.shape[0] else 3),
-    "generator": lambda graph, x: x * random.Random(x.shape[0]).randrange(2),
     "packed": lambda graph, x: x * struct.pack("i", x.shape[0])[0],
-    "type of int": lambda graph, x: x * (2 if int.__gt__(x.shape[0], 8) else 3),
     "stride": lambda graph, x: x * (2 if x.T.contiguous().stride()[0] > 8 else 3),
     "elements of a range": lambda graph, x: x * (2 if flow.arange(x.shape[0]).tolist()[-1] > 7 else 3),
-    "print": lambda graph, x: x * len(printed(x.shape[0])),
     "list": lambda graph, x: x * sum([2] * x.shape[0]),
     "NumPy": lambda graph, x: x * float(np.floor(np.log2(x.shape[0]))),
     "array of NumPy": lambda graph, x: x + flow.tensor(np.arange(x.shape[0]))[:, None],
@@ -225,6 +219,28 @@ def test_a_guard_is_shown_as_the_program_would_write_it():
         graph(*vectors(n))
     note = graph.why().record.plans[-1].note
     assert note.startswith("build ran again: it depends on inputs[0].shape[0] <= 8, at test_dynamic_shapes.py:")
+
+
+REFUSED = {
+    "JSON": lambda graph, x: x * len(json.dumps([*x.shape])),
+    "fraction": lambda graph, x: x * (2 if Fraction(x.shape[0], 8) > 1 else 3),
+    "decimal": lambda graph, x: x * (2 if Decimal(8) < x.shape[0] else 3),
+    "generator": lambda graph, x: x * random.Random(x.shape[0]).randrange(2),
+    "type of int": lambda graph, x: x * (2 if int.__gt__(x.shape[0], 8) else 3),
+    "print": lambda graph, x: x * len(printed(x.shape[0])),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*print")
+@pytest.mark.parametrize("case", REFUSED)
+def test_results_are_right_where_c_code_needs_an_int(case):
+    graph = FunctionGraph(REFUSED[case])
+    for n in (*SIZES, 8, 9, 10, 11, 31):
+        inputs = vectors(n)
+        np.testing.assert_array_equal(
+            graph(*inputs).numpy(), FunctionGraph(REFUSED[case])(*inputs).numpy(), err_msg=f"{n}"
+        )
+    assert any("build ran again" in plan.note for plan in graph.why().record.plans)
 
 
 def test_a_mistake_at_one_size_is_the_programs_own():

@@ -211,9 +211,7 @@ def refresh(tensor):
 
 
 def view_path(tensor) -> tuple[Any, tuple]:
-    """What the strides of a tensor follow from: an array, or (shape, NumPy dtype) of one to come, and (op, attrs) of
-    views.
-    """
+    """The origin of a tensor's strides: an array, or (shape, NumPy dtype) of one to come, and (op, attrs) of views."""
     if tensor.array is not None and tensor.spec.placement is None:
         return tensor.array, ()
     if tensor._alias is None:

@@ -3,8 +3,8 @@
 While a build is traced for sizes that vary, the shape of an input holds a SymInt for each of them. Arithmetic on
 SymInts gives SymInts and SymFloats. Whatever else the program does with one (a comparison, a truth value, the key of a
 dict, a conversion to a plain number) gives the plain result and adds a guard: the trace holds at other sizes only if
-all guards do. The names are those of PyTorch's symbolic shapes. C code that reads an int directly (`np.zeros(n)`,
-`math.log2(n)`) is not seen: such a trace must be compared with another one, see `compiler/dynamic_shapes/`.
+all guards do. The names are those of PyTorch's symbolic shapes. As a check, `compiler/dynamic_shapes/` compares such a
+trace with a plain one.
 Read next: `spec.py`, whose shapes hold SymInts.
 """
 

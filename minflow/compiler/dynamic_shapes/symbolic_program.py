@@ -1,7 +1,7 @@
 """A traced program whose shapes hold symbolic sizes, and the program at other sizes that follows from it.
 
-The symbols are those of `core/symbolic_shapes.py`, in place of the sizes that vary. `difference` compares
-its program at the sizes of an earlier, plain trace with that trace: a number that left the symbols in C code differs.
+The symbols are those of `core/symbolic_shapes.py`, in place of the sizes that vary. As a check, `difference` compares
+its program at the sizes of an earlier, plain trace with that trace: a number that does not follow from sizes differs.
 Read next: `../../nn/graph/dynamic.py`, which traces.
 """
 

@@ -48,8 +48,11 @@ class Guard(NamedTuple):
 
     def holds(self, evaluate: Evaluation) -> bool:
         """True if the decision is the same with these values."""
-        left, right = map(evaluate.of_structure, (self.left, self.right))
-        return RELATIONS[self.relation](left, right) is self.truth
+        try:
+            left, right = map(evaluate.of_structure, (self.left, self.right))
+            return RELATIONS[self.relation](left, right) is self.truth
+        except Exception:  # a division by zero, a view that does not exist
+            return False
 
     def __str__(self) -> str:
         if self.relation not in NEGATED:
@@ -85,7 +88,7 @@ class ShapeEnv:
         """The SymInt of a size."""
         return self.number(((((name,)), 1),))
 
-    def number(self, terms: Terms) -> int:
+    def number(self, terms: Terms) -> Any:
         """The int with these terms: a plain one if it is constant, else the one SymInt."""
         if not terms:
             return 0
@@ -423,7 +426,7 @@ class SymInt(Symbolic):
     """
 
     __slots__ = "env", "terms", "value"
-    __class__ = property(lambda self: int)  # type: ignore[assignment]
+    __class__ = property(lambda self: int)
 
     def __init__(self, env: ShapeEnv, terms: Terms):
         self.env, self.terms, self.value = env, terms, evaluate_terms(terms, env.sizes)
@@ -466,7 +469,7 @@ class SymFloat(Symbolic):
     """A float that depends on symbolic sizes, see SymInt. tree: (operation, operands), evaluated as Python would."""
 
     __slots__ = "env", "tree", "value"
-    __class__ = property(lambda self: float)  # type: ignore[assignment]
+    __class__ = property(lambda self: float)
 
     def __init__(self, env: ShapeEnv, tree: tuple, value: float):
         self.env, self.tree, self.value = env, tree, value

@@ -49,8 +49,8 @@ class SymbolicProgram:
     def broken_guard(self, sizes: Mapping[str, int]) -> str:
         """Why the program does not hold at these sizes: a guard, in words; "" if it does."""
         evaluate = Evaluation(self.env, sizes)
-        broken = [guard for guard in self.guards if not guard.holds(evaluate)]
-        return f"it depends on {broken[0]}, {broken[0].where}" if broken else ""
+        broken = next((guard for guard in self.guards if not guard.holds(evaluate)), None)
+        return "" if broken is None else f"it depends on {broken}, {broken.where}"
 
     def at(self, sizes: Mapping[str, int]) -> Instance:
         """The program at these sizes."""

@@ -221,6 +221,32 @@ def test_a_guard_is_shown_as_the_program_would_write_it():
     assert note.startswith("build ran again: it depends on inputs[0].shape[0] <= 8, at test_dynamic_shapes.py:")
 
 
+def test_a_view_that_exists_at_one_size_alone():
+    model = nn.EmbeddingBag(5, 3, mode="max")
+    graph = FunctionGraph(lambda graph, x: graph.model(x), model=model)
+    for n in (7, 8, 16, 6):
+        x = flow.tensor(np.random.default_rng(n).integers(0, 5, (n, 2)))
+        np.testing.assert_array_equal(graph(x).numpy(), model(x).numpy())
+
+
+def in_place(view):
+    def function(graph, x):
+        copied = x * 1
+        view(copied).add_(1)
+        return copied
+
+    return function
+
+
+@pytest.mark.parametrize("shape", [lambda n: (n, 6), lambda n: (6, n), lambda n: (3, -1), lambda n: (-1, 6)])
+@pytest.mark.parametrize("sizes", [(5, 7, 6, 3, 12), (6, 12, 5, 3, 9)])
+def test_a_reshape_is_a_view_at_some_sizes(shape, sizes):
+    function = in_place(lambda x: x.T.reshape(shape(x.shape[0])))
+    graph = FunctionGraph(function)
+    for n in sizes:
+        np.testing.assert_array_equal(graph(*vectors(n)).numpy(), FunctionGraph(function)(*vectors(n)).numpy())
+
+
 REFUSED = {
     "JSON": lambda graph, x: x * len(json.dumps([*x.shape])),
     "fraction": lambda graph, x: x * (2 if Fraction(x.shape[0], 8) > 1 else 3),

@@ -74,7 +74,9 @@ def plan_time(graph: Train, inputs: tuple) -> float:
 def first_in_process(name: str) -> float:
     """Seconds of the processor for the first plan of a new process."""
     program = f"import sizes; make, batch = sizes.{name}(); print(sizes.plan_time(make(), batch(8)))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=record.FOLDER, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=record.FOLDER, check=True, capture_output=True, text=True
+    )
     return float(done.stdout)
 
 

@@ -61,6 +61,22 @@ class collector_waiting(ContextVarScope):
             raise
 
 
+MANY_OBJECTS = 100_000  # of a build: scanning them takes as long as a step
+last_aging = [-1]  # number of full collections when objects were aged last
+
+
+def age_objects() -> None:
+    """Move the objects of a large build to the oldest generation, so that the next collections do not scan them.
+
+    At most once between two full collections, which free what was not in use.
+    """
+    full = gc.get_stats()[-1]["collections"]
+    if gc.get_count()[0] > MANY_OBJECTS and not gc.get_freeze_count() and last_aging[0] != full:
+        gc.freeze()
+        gc.unfreeze()
+        last_aging[0] = full
+
+
 # ---- a step of a plan ------------------------------------------------------------------------------------------------
 
 

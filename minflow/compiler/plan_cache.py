@@ -16,7 +16,7 @@ from ..core.context import current_context
 from ..core.ir import Graph, Node, Source, Value, VersionCounter, outputs_of
 from ..core.mode import mutation_counter
 from ..core.tensor import Tensor
-from .executor import BUILD_LOCK, collector_waiting
+from .executor import BUILD_LOCK, age_objects, collector_waiting
 from .names import op_names
 from .passes import Pass, Stage, run_passes
 from .passes.decomposition import expand
@@ -201,7 +201,9 @@ class PlanCache(OrderedDict):
         Builds run one at a time.
         """
         with current_context().plan_lock, BUILD_LOCK, collector_waiting():
-            return self.get((self.fingerprint, inputs)) or build()
+            compiled = self.get((self.fingerprint, inputs)) or build()
+            age_objects()
+            return compiled
 
     def add(self, inputs: tuple, compiled: Any) -> None:
         self.dropped, self.last, compiled.fingerprint = [], compiled, self.fingerprint

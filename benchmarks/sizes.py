@@ -4,8 +4,8 @@
     python benchmarks/sizes.py --only gpt   # one of them
 
 A plan follows from a trace with symbolic sizes; `builds` counts the runs of build for all sizes. A ratio compares the
-processor time of making a plan with that of a fresh graph, which runs build, at the same size, in alternation; no run of
-a plan is included. `process` is the first call in a process, which also loads what graphs need.
+processor time of making a plan with that of a fresh graph, which runs build, at the same size, in alternation; running
+the plan is not included. `process` is the first plan of a process, which also loads what graphs need.
 """
 
 from __future__ import annotations
@@ -74,10 +74,7 @@ def plan_time(graph: Train, inputs: tuple) -> float:
 def first_in_process(name: str) -> float:
     """Seconds of the processor for the first plan of a new process."""
     program = f"import sizes; make, batch = sizes.{name}(); print(sizes.plan_time(make(), batch(8)))"
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=record.FOLDER, check=True, capture_output=True, text=True
-    )
-    return float(done.stdout)
+    return float(subprocess.check_output([sys.executable, "-c", program], cwd=record.FOLDER, text=True))
 
 
 def measure(name: str) -> dict[str, Any]:

@@ -318,6 +318,33 @@ TABLES: dict[str, Table] = {
             "graph / PyTorch": ({"peer": "PyTorch"}, ratio),
         },
     ),
+    "first_call": Table(
+        "first_call",
+        "first call, processor time",
+        {
+            "linear layers, SGD": {"name": "sgd"},
+            "linear layers, Adam": {"name": "adam"},
+            "linear layers, two accumulated gradients": {"name": "accumulation"},
+            "residual blocks with layer norm": {"name": "residual"},
+            "the same blocks as checkpoints": {"name": "checkpoints"},
+            "prediction by linear layers": {"name": "predict"},
+        },
+        {
+            f"{n:,} layers": ({"case": f"{n} layers"}, one(lambda row: human(row["processors"])))
+            for n in (500, 1000, 2000)
+        },
+    ),
+    "sizes": Table(
+        "sizes",
+        "training, 40 sizes",
+        {"LeNet, batch sizes": {"name": "lenet"}, "GPT, lengths": {"name": "gpt"}},
+        {
+            "runs of build": ({}, text("builds")),
+            "a plan": ({}, one(lambda row: human(row["processors"]))),
+            "/ plan of a fresh graph": ({}, one(lambda row: f"{row['processors_ratio'][1]:.2f}")),
+            "/ first plan of a process": ({}, one(lambda row: f"{row['processors'] / row['process']:.2f}")),
+        },
+    ),
     "graph_memory": Table(
         "graph",
         "MB, gradients kept",

@@ -61,7 +61,7 @@ class collector_waiting(ContextVarScope):
             raise
 
 
-MANY_OBJECTS = 100_000  # of a build: scanning them takes as long as a step
+MANY_OBJECTS = 100_000  # of a build: scanning them takes as much time as a step
 last_aging = [-1]  # number of full collections when objects were aged last
 
 

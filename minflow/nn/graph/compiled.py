@@ -37,6 +37,7 @@ from .python_state import UntrackedRead, find_reads
 from .tree import unflatten
 
 MAX_HISTORY = 1000  # plans whose summaries a graph keeps
+MAX_STATES = 4  # states of a graph, such as train() and eval(), whose symbolic programs it keeps
 
 
 class Summary(NamedTuple):
@@ -392,12 +393,11 @@ def store(graph: Any, inputs: tuple, compiled: CompiledGraph) -> None:
 
 
 def dynamic_shapes(graph: Any, build: Build) -> DynamicShapes:
-    """The symbolic programs of a graph as it is now; those of an earlier state are dropped."""
+    """The symbolic programs of a graph as it is now; those of its last other states, such as eval(), are kept."""
     key = graph._plans.fingerprint, build.tree, MODE.get().grad, default_dtype(), DEFAULT_DEVICES.get()
-    known, dynamic = graph._dynamic
-    if known != key:
-        dynamic = DynamicShapes()
-        graph.__dict__["_dynamic"] = key, dynamic
+    known = [pair for pair in graph._dynamic if pair[0] != key]
+    dynamic = next((dynamic for other, dynamic in graph._dynamic if other == key), None) or DynamicShapes()
+    graph.__dict__["_dynamic"] = [*known[1 - MAX_STATES :], (key, dynamic)]
     return dynamic
 
 

@@ -104,7 +104,7 @@ class RunningGraph(Members, Display):
             _plans=PlanCache(functools.partial(Fingerprint.of_graph, self)),
             _history=[],
             _plan_count=0,  # number of plans
-            _dynamic=((), None),
+            _dynamic=[],
             _kept=set(),
             _steps=0,
             _timed=0,

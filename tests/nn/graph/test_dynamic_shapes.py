@@ -291,6 +291,11 @@ def test_a_change_of_the_model_is_traced_anew():
     for n in (7, 8, 9):
         np.testing.assert_array_equal(graph(*vectors(n)).numpy(), model(*vectors(n)).numpy())
     assert runs.count(graph.name) == 4
+    model.train()
+    graph(*vectors(10))
+    model.eval()
+    np.testing.assert_array_equal(graph(*vectors(11)).numpy(), model(*vectors(11)).numpy())
+    assert runs.count(graph.name) == 4
 
 
 def test_buffers_are_shared_by_all_sizes():

@@ -265,10 +265,6 @@ def always(relation: str, left: Any, right: Any) -> bool | None:
     return None
 
 
-def has_remainder(terms: Terms) -> bool:
-    return any([factor.__class__ is FloorDiv for factors, _ in terms for factor in factors])
-
-
 def terms_of(x: Any) -> Terms | None:
     if type(x) is SymInt and x.env.active:
         return x.terms

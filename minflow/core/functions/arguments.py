@@ -113,8 +113,10 @@ def maybe_to(x: Any, dtype: DTypeLike | None) -> Any:
 
 def integer(x: Any, name: str) -> int:
     """Return an int-like argument (a NumPy integer, a 0-d integer tensor) as a Python int. Bools are refused."""
-    if type(x) is int or type(x) is SymInt:
+    if type(x) is int:
         return x
+    if type(x) is SymInt:
+        return +x
     try:
         if type(x) is not bool and not (is_tensor(x) and x.spec.dtype is bool_):
             return x.__index__()

@@ -424,8 +424,9 @@ def arange(
 
 def symbolic_range(first: int, last: int, gap: int, dtype: DType) -> Tensor:
     """`arange` of symbolic sizes: a constant whose elements follow from them."""
-    env = next(x.env for x in (first, last, gap) if type(x) is SymInt)
-    bounds = [plain(x) for x in (first, last, gap)]
+    numbers: tuple[Any, ...] = first, last, gap
+    env = next(x.env for x in numbers if type(x) is SymInt)
+    bounds = [*map(plain, numbers)]
     check_steps(*bounds)
     env.decide("<=", *((first, last) if bounds[2] > 0 else (last, first)))
     result = tensor(namespace().arange(*bounds), dtype)

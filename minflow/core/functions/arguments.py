@@ -84,7 +84,7 @@ def cast_for_write(op: str, x: Any, dtype: DType, /, **values: Any) -> Any:
 
     Refuses a higher kind (bool < integer < floating < complex), so that nothing is truncated silently.
     """
-    own = x.spec.dtype if is_tensor(x) else as_dtype(type(x))
+    own = x.spec.dtype if is_tensor(x) else as_dtype(x.__class__)
     if own.rank > dtype.rank:
         hint = f"values.to(flow.{dtype.name}) truncates them; or x = x.to(flow.{own.name}) first"
         fail(DTypeError, f"{op}: {own.name} cannot be written into {dtype.name}", hint, **values)

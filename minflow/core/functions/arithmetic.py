@@ -40,7 +40,7 @@ def scaled(input: Tensor | float, other: Tensor | float, alpha: float) -> Any:
     alpha = number_or_symbol(alpha)
     if alpha.__class__ in NUMBERS and alpha == 1 and alpha is not True:
         return other
-    dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
+    dtype = promote(*[x.spec if is_tensor(x) else x.__class__ for x in (input, other)])
     if not is_tensor(other) and alpha.__class__ in NUMBERS:
         return other * alpha
     if dtype is bool_ and alpha.__class__ is int:
@@ -72,7 +72,7 @@ def div(input: Tensor, other: Tensor | float, *, rounding_mode: str | None = Non
     if rounding_mode == "floor":
         return e.floor_divide(input, other)
     if rounding_mode == "trunc":
-        dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
+        dtype = promote(*[x.spec if is_tensor(x) else x.__class__ for x in (input, other)])
         if dtype.floating:
             return e.trunc_divide(input, other)
         return e.floor_divide(e.sub(input, e.fmod(input, other)), other)
@@ -103,7 +103,7 @@ def clamp(input: Tensor, min: Tensor | float | None = None, max: Tensor | float 
     if min is None or max is None:
         passed = as_operand(max if min is None else min)
         spec = input.spec
-        dtype = promote(spec, passed.spec if is_tensor(passed) else type(passed))
+        dtype = promote(spec, passed.spec if is_tensor(passed) else passed.__class__)
         if dtype is bool_:
             return e.maximum(input, passed) if max is None else e.minimum(input, passed)
         low, high = (float("-inf"), float("inf")) if dtype.rank > 1 else (iinfo(dtype).min, iinfo(dtype).max)
@@ -124,7 +124,7 @@ def where(condition: Tensor, input: Tensor | float | None = None, other: Any = N
     if is_tensor(condition) and condition.spec.dtype is not bool_:
         what = f"where: the condition must be bool, got {condition.spec.dtype.name}"
         fail(DTypeError, what, "a comparison such as x > 0, or condition.bool()", condition=condition)
-    dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
+    dtype = promote(*[x.spec if is_tensor(x) else x.__class__ for x in (input, other)])
     values = dict(condition=condition, input=input, other=other)
     return e.where(
         condition, *[to(x, dtype) if is_tensor(x) else cast_number("where", x, dtype, **values) for x in (input, other)]
@@ -181,7 +181,7 @@ def isclose(
     equal = c.eq(input, other)
     if equal_nan:
         equal = c.logical_or(equal, c.logical_and(c.isnan(input), c.isnan(other)))
-    dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in (input, other)])
+    dtype = promote(*[x.spec if is_tensor(x) else x.__class__ for x in (input, other)])
     if not dtype.floating:  # differences in int8 would wrap
         input, other = to(ensure_tensor(input), float64), to(other, float64)
     distance = e.abs(e.sub(input, other))
@@ -206,4 +206,4 @@ def equal(input: Tensor, other: Tensor) -> bool:
 
 def result_type(*tensors: Tensor | complex) -> DType:
     """The dtype to which these tensors and numbers are promoted."""
-    return promote(*[x.spec if is_tensor(x) else type(x) for x in tensors])
+    return promote(*[x.spec if is_tensor(x) else x.__class__ for x in tensors])

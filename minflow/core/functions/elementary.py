@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def promoted(*inputs: Any) -> list:
     """Return tensors and numbers as tensors of their promoted dtype."""
     inputs = tuple([as_operand(x) for x in inputs])
-    dtype = promote(*[x.spec if is_tensor(x) else type(x) for x in inputs])
+    dtype = promote(*[x.spec if is_tensor(x) else x.__class__ for x in inputs])
     return [to(ensure_tensor(x), dtype) for x in inputs]
 
 

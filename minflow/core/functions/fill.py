@@ -151,7 +151,7 @@ def full_of(size: Any, number: Any, dtype: DTypeLike | None = None, place: Place
     if is_symbolic(number) and not isinstance(place, Ranks):
         spec = Spec(size_of((size,)), number.spec.dtype if dtype is None else as_dtype(dtype))
         return clone(expand(number.detach().reshape(()).to(dtype=spec.dtype, device=place), shape=spec.shape))
-    return full_on(place, size_of((size,)), number, dtype if dtype is not None else type(number))
+    return full_on(place, size_of((size,)), number, dtype if dtype is not None else number.__class__)
 
 
 def zeros_of(shape: tuple[int, ...], dtype: DTypeLike, place: Place = None) -> Tensor:

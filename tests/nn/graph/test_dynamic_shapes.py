@@ -6,6 +6,7 @@ import io
 import itertools
 import json
 import math
+import pickle
 import random
 import struct
 from decimal import Decimal
@@ -227,6 +228,28 @@ def test_a_view_that_exists_at_one_size_alone():
     for n in (7, 8, 16, 6):
         x = flow.tensor(np.random.default_rng(n).integers(0, 5, (n, 2)))
         np.testing.assert_array_equal(graph(x).numpy(), model(x).numpy())
+
+
+def test_sizes_that_the_program_keeps_are_ints_afterwards():
+    kept = []
+
+    def function(graph, x):
+        kept.extend([x.shape[0], 2 * x.shape[0] + 1])
+        return x * 2
+
+    graph = FunctionGraph(function)
+    for n in (5, 9):
+        graph(*vectors(n))
+    for size, n in zip(kept[2:], (9, 19), strict=True):
+        assert isinstance(size, int) and pickle.loads(pickle.dumps(size)) == n and {n: 1}[size] and {size: 1}[n]
+        assert [*range(size)] == [*range(n)] and np.zeros(size).shape == (n,) and f"{size} {size!r}" == f"{n} {n}"
+        assert type(size + 1) is int and type(size / 2) is float and type(int(size)) is int
+        x = flow.full((size, 2), size)
+        assert type(x.shape[0]) is int and x.spec is flow.full((n, 2), n).spec
+        np.testing.assert_array_equal((flow.ones(3) * size).clamp(max=size).numpy(), np.full(3, n, "float32"))
+        agree(
+            lambda graph, x, size=size: x * size + (x.shape[0] > size) * (x.shape[0] - size), (4, 30, 8, 10), vectors, 4
+        )
 
 
 def in_place(view):

@@ -73,8 +73,8 @@ class ShapeEnv:
     """The symbols of one trace, and the guards that it has added.
 
     sizes: name -> the size at which the program is traced, at least LEAST.  here: returns the line of the program, for
-    a guard.  is_engine: tells from a frame whether its code is minflow's, which may look up SymInts in its caches and
-    print them without a guard.  active: False after the trace; SymInts that are left behave as plain ints.
+    a guard.  is_engine: tells from a frame whether its code is minflow's, which may look up SymInts in its caches
+    without a guard.  active: False after the trace; SymInts that are left behave as plain ints.
     """
 
     def __init__(self, sizes: Mapping[str, int], here: Callable[[], str], is_engine: Callable[[Any], bool]):

@@ -237,12 +237,18 @@ def stride_probe(tensor) -> Array:
     """An array with the strides of this tensor but arbitrary elements; for a symbolic tensor, those it will have; for a
     global one, those of the whole, so that all ranks decide alike whether a view exists.
     """
+    if tensor.array is not None and tensor.spec.placement is None:
+        return tensor.array
     return strided_array(*plain_structure(view_path(tensor)))
 
 
 def is_contiguous(tensor) -> bool:
     """True if the elements are in C order without gaps."""
-    return tensor._alias is None or decide_structure("contiguous", view_path(tensor), ())
+    if tensor._alias is None:
+        return True
+    if tensor.array is not None and tensor.spec.placement is None:
+        return tensor.array.flags.c_contiguous
+    return decide_structure("contiguous", view_path(tensor), ())
 
 
 RELATIONS["contiguous"] = lambda path, _: bool(strided_array(*path).flags.c_contiguous)

@@ -229,7 +229,8 @@ class Tensor(
 
     def stride(self, dim: int | None = None) -> Any:
         """Distance between neighboring elements along each axis, or along `dim`, in elements (not bytes)."""
-        list(map(fixed, symbols_in(view_path(self))))
+        if self.array is None:
+            list(map(fixed, symbols_in(view_path(self))))
         array = stride_probe(self)
         strides = tuple(n // max(array.itemsize, 1) for n in array.strides)
         if dim is None:
@@ -239,7 +240,8 @@ class Tensor(
 
     def storage_offset(self) -> int:
         """Position of its first element in the storage, in elements."""
-        list(map(fixed, symbols_in(view_path(self))))
+        if self.array is None:
+            list(map(fixed, symbols_in(view_path(self))))
         array = stride_probe(self)
         if array is self.array:
             base = self._alias.base.array if self._alias else array

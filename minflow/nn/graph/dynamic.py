@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import dis
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cached_property
+from types import CodeType
 from typing import Any, NamedTuple
 
 from ...compiler.dynamic_shapes.symbolic_program import Instance, SymbolicProgram, difference, too_small
@@ -310,8 +312,24 @@ def check_supported(build: Build, plain: PlainTrace) -> None:
         raise Refused("the graph has global tensors")
     if any(plain.build.layouts) or plain.build.inner_names:
         raise Refused("an input is a view" if any(plain.build.layouts) else "a value within a composite op is kept")
+    modules = {type(call.module) for call in plain.build.top.walk() if call.module is not graph}
+    if any(map(asks_type, (type(graph).build, *[module.forward for module in modules]))):
+        raise Refused("build calls type(), to which a symbolic size is not an int, as it is to isinstance()")
     if custom := [node for part in plain.parts for node in part.graph.nodes if node.op.custom or "ctx" in node.attrs]:
         raise Refused(f"{custom[0].op} is an op of the program")
+
+
+def asks_type(function: Any) -> bool:
+    """True if a function of the program, or one inside it, calls `type`."""
+    codes = [getattr(function, "__code__", None)]
+    for code in codes:
+        if not isinstance(code, CodeType) or IS_MINFLOW_FILE[code.co_filename]:
+            continue
+        codes += code.co_consts
+        steps = dis.get_instructions(code) if "type" in code.co_names else ()  # it may be an attribute: `x.device.type`
+        if any(step.opname == "LOAD_GLOBAL" and step.argval == "type" for step in steps):
+            return True
+    return False
 
 
 def specs_in(part: Part) -> list[Spec]:

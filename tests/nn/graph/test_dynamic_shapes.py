@@ -355,6 +355,23 @@ def test_several_axes():
     assert runs.count(graph.name) <= 3
 
 
+def test_type_of_a_size_is_the_programs_own():
+    class Typed(nn.Module):
+        def forward(self, x):
+            n = x.shape[0]
+            return x * 2 if type(n) is int and n > 8 else x * 3
+
+    class Placed(nn.Module):
+        def forward(self, x):
+            return x * 2 if x.device.type == "cpu" else x
+
+    for module, reason in ((Typed(), "build ran again: build calls type()"), (Placed(), "build did not run")):
+        graph = FunctionGraph(lambda graph, x: graph.model(x), model=module)
+        for n in (4, 5, 30, 9, 8):
+            assert (graph(*vectors(n)) == module(*vectors(n))).all()
+        assert graph.why().record.plans[-1].note.startswith(reason)
+
+
 @pytest.mark.filterwarnings("ignore:.*model.rows goes from")
 def test_an_attribute_that_build_sets_is_set_for_each_size():
     class Notes(nn.Module):

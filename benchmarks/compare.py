@@ -29,9 +29,9 @@ import signal
 import statistics
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -131,11 +131,11 @@ def checkout(name: str, folder: Path) -> Path:
     """The folder of this name, or the files of this commit, written to `folder`."""
     if Path(name).is_dir():
         return Path(name).resolve()
-    done = subprocess.run(["git", "archive", name], capture_output=True)
+    done = subprocess.run(["git", "archive", "--format=zip", name], capture_output=True)
     if done.returncode:
         fail(f"{name!r} is neither a folder nor a commit of this repository: {done.stderr.decode().strip()}")
-    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        archive.extractall(folder, filter="data")
+    with zipfile.ZipFile(io.BytesIO(done.stdout)) as archive:
+        archive.extractall(folder)
     return folder
 
 

@@ -49,7 +49,7 @@ class Guard(NamedTuple):
     def holds(self, evaluate: Evaluation) -> bool:
         """True if the decision is the same with these values."""
         try:
-            left, right = map(evaluate.of_structure, (self.left, self.right))
+            left, right = [map_structure(x, evaluate) for x in (self.left, self.right)]
             return RELATIONS[self.relation](left, right) is self.truth
         except Exception:  # a division by zero, a view that does not exist
             return False
@@ -157,12 +157,21 @@ def plain(x: Any) -> Any:
     return x.value if type(x) in SYMBOLIC else x
 
 
-def plain_structure(x: Any) -> Any:
-    """The structure (tuples, lists, dicts) with the numbers in it at the traced sizes, without guards."""
+def map_structure(x: Any, function: Callable[[Any], Any]) -> Any:
+    """The structure (tuples, lists, dicts, slices) with the results of a function in place of all else."""
     kind = type(x)
+    if kind is tuple or kind is list:
+        return kind([map_structure(y, function) for y in x])
     if kind is dict:
-        return {key: plain_structure(y) for key, y in x.items()}
-    return kind(map(plain_structure, x)) if kind is tuple or kind is list else plain(x)
+        return {key: map_structure(y, function) for key, y in x.items()}
+    if kind is slice:
+        return slice(*[map_structure(y, function) for y in (x.start, x.stop, x.step)])
+    return function(x)
+
+
+def plain_structure(x: Any) -> Any:
+    """The structure with the numbers in it at the traced sizes, without guards."""
+    return map_structure(x, plain)
 
 
 # ---- terms -----------------------------------------------------------------------------------------------------------
@@ -526,14 +535,3 @@ class Evaluation:
             operation, *operands = x.tree
             return operation(*map(self, operands))
         return x
-
-    def of_structure(self, x: Any) -> Any:
-        """The structure (tuples, lists, dicts, slices) with all numbers in it at these sizes."""
-        kind = x.__class__
-        if kind is tuple or kind is list:
-            return kind([self.of_structure(y) for y in x])
-        if kind is dict:
-            return {key: self.of_structure(y) for key, y in x.items()}
-        if kind is slice:
-            return slice(*[self.of_structure(y) for y in (x.start, x.stop, x.step)])
-        return self(x)

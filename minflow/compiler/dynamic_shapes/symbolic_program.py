@@ -14,7 +14,7 @@ from typing import Any
 from ...core.backend import namespace_of
 from ...core.ir import CONSTANT, Graph, Node, Source, Value
 from ...core.spec import Spec
-from ...core.symbolic_shapes import LEAST, SYMBOLIC, Evaluation, Guard, ShapeEnv, SymInt
+from ...core.symbolic_shapes import LEAST, SYMBOLIC, Evaluation, Guard, ShapeEnv, SymInt, map_structure
 from .derived_sizes import same_array
 from .size_relations import same_value
 from .traces import node_location, positions, wiring
@@ -106,7 +106,7 @@ class Instance:
     def node(self, node: Node) -> Node:
         attrs, inputs = node.attrs, node.inputs
         if node in self.program.symbolic:
-            attrs = self.attr(attrs)
+            attrs = map_structure(attrs, self.number_or_spec)
             inputs = [x if x.__class__ is Value else self.evaluate(x) for x in inputs]
         specs = tuple(map(self.spec, node.out_specs))
         values = [self.value(x) if x.__class__ is Value else x for x in inputs]
@@ -115,16 +115,9 @@ class Instance:
         copy.number, copy.hooks = node.number, node.hooks
         return copy
 
-    def attr(self, x: Any) -> Any:
-        """An attr, with all numbers and Specs in it at these sizes."""
-        kind = x.__class__
-        if kind is tuple or kind is list:
-            return kind(map(self.attr, x))
-        if kind is dict:
-            return {key: self.attr(y) for key, y in x.items()}
-        if kind is slice:
-            return slice(*map(self.attr, (x.start, x.stop, x.step)))
-        return self.spec(x) if kind is Spec else self.evaluate(x)
+    def number_or_spec(self, x: Any) -> Any:
+        """A number or Spec at these sizes; anything else is unchanged."""
+        return self.spec(x) if type(x) is Spec else self.evaluate(x)
 
     def source(self, source: Source) -> Source:
         spec, array = self.spec(source.out_specs[0]), source.array

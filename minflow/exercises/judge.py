@@ -24,7 +24,7 @@ from .runner import LocalRunner, RaisedError, Result, Runner, run_case
 
 ARGUMENT_ERROR = re.compile(r"\(\) (takes|missing|got) ")  # in a TypeError: arguments do not match the parameters
 NEARLY_RIGHT_ERROR = 0.01  # largest relative error of a nearly right answer
-NEARLY_RIGHT_SHARE = 1 / 3  # or the largest share of failing cases
+NEARLY_RIGHT_SHARE = 1 / 3  # or less than this share of the cases fails
 VARYING_PART = re.compile(r"'[^']*'|\"[^\"]*\"|/\S+|\S*\d\S*")  # of an error message: names, paths, numbers
 
 
@@ -213,12 +213,12 @@ def judge_code(reference: Reference, runner: Runner) -> Verdict:
                 if number not in missed_cases
             ],
         )
-        missed = 1 - verdict.right / verdict.total
+        missed = (verdict.total - verdict.right) / verdict.total
         if not verdict.result.error and not verdict.case.hidden:  # type: ignore[union-attr]
             small = max((diff.relative for *_, diff in failures if diff), default=1.0) <= NEARLY_RIGHT_ERROR
             kinds = {diff.kind for *_, diff in failures if diff}
             close = (small and kinds <= {"value", "dtype"}) or kinds == {"dtype"}
-            verdict.outcome = "nearly" if close or missed <= NEARLY_RIGHT_SHARE else "wrong"
+            verdict.outcome = "nearly" if close or missed < NEARLY_RIGHT_SHARE else "wrong"
     return verdict
 
 

@@ -121,6 +121,7 @@ def run_case(case: Case, answer: Any, limit: float) -> Result:
     call: Callable = case.run or (lambda answer, *args, **kwargs: answer(*args, **kwargs))
     begun = time.perf_counter()
     with isolation.isolated() as alone:
+        isolation.seed_random_states()
         try:
             result.value = limited(limit, lambda: call(answer, *args, **kwargs))
             result.changed = changed_arguments(case, args)

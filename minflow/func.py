@@ -11,22 +11,22 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import Any
 
-from .core.autograd import grad as _grad
+from .core.autograd import grad as _grad, nodes_leading_to as _nodes_leading_to
 from .core.base.errors import GradError, ShapeError
 from .core.base.interrupts import ContextVarScope
 from .core.functions.creation import zeros_like
 from .core.functions.shape import stack
 from .core.grad import functional as _functional
-from .core.grad.modes import enable_grad
+from .core.grad.modes import enable_grad, is_grad_enabled
+from .core.ir import toposort as _toposort
 from .core.messages.suggestions import name_hints as _name_hints
 from .core.messages.wrong_arguments import (
     contains_itself as _contains_itself,
     contains_itself_error as _contains_itself_error,
 )
+from .core.mode import MODE as _MODE
 from .core.source_location import fail
 from .core.tensor import Tensor
-
-_depth: ContextVar[int] = ContextVar("depth", default=0)  # how many transforms are running
 
 
 def _tree_leaves(tree: Any) -> list:
@@ -62,26 +62,53 @@ def _tree_map(function: Callable, tree: Any) -> Any:
     return _unflatten(tree, iter([function(leaf) for leaf in _tree_leaves(tree)]))
 
 
-class _TransformDepth(ContextVarScope):
-    """Counts nested transforms: inside another transform, results stay on the tape."""
+class _Transform(ContextVarScope):
+    """A call of a transform. keep: False if the caller has gradients switched off, so that results are detached.
 
-    variable = _depth
+    leaves: the new leaves of this call and of the transforms in it.
+    """
 
-    def value(self) -> int:
-        return _depth.get() + 1
+    variable: ContextVar[tuple[_Transform, ...]] = ContextVar("transforms", default=())
 
+    def __init__(self):
+        super().__init__()
+        self.keep, self.leaves = is_grad_enabled(), set()
 
-def _as_leaf(x: Any, nested: bool) -> Any:
-    """Tensor to differentiate by: a new leaf, or inside another transform a clone that stays on its tape."""
-    if not isinstance(x, Tensor) or not x.spec.floating:
-        what = "func: an argument to differentiate by must be a floating tensor"
-        fail(GradError, what, "argnums= of another argument", argument=x)
-    return x.clone() if x.requires_grad and nested else x.detach().requires_grad_()
+    def value(self) -> tuple:
+        return (*self.variable.get(), self)
 
+    def add_leaf(self, x: Tensor) -> Tensor:
+        for transform in self.variable.get():
+            transform.leaves.add(_MODE.get().grad_key(x._value))
+        return x
 
-def _detach_result(tree: Any, nested: bool) -> Any:
-    """Detach the leaves of a result, unless another transform is running and may differentiate it."""
-    return tree if nested else _tree_map(lambda x: x.detach() if isinstance(x, Tensor) else x, tree)
+    def target(self, x: Any) -> Any:
+        """Tensor to differentiate by: a new leaf, or a clone that stays on the tape of the caller."""
+        if not isinstance(x, Tensor) or not x.spec.floating:
+            what = "func: an argument to differentiate by must be a floating tensor"
+            fail(GradError, what, "argnums= of another argument", argument=x)
+        return x.clone() if x.requires_grad and self.keep else self.add_leaf(x.detach().requires_grad_())
+
+    def outer_nodes(self, tensors: list) -> set:
+        """Nodes on the tape of these tensors that depend on tensors of the caller which require grad."""
+        mode, tracked = _MODE.get(), [x for x in tensors if isinstance(x, Tensor) and x.requires_grad]
+        order = _toposort([x._value.node for x in tracked])
+        values = [x._value for x in tracked]
+        values += [x for node in order for i, x in enumerate(node.inputs) if node.needs >> i & 1]
+        outer = {mode.grad_key(x) for x in values if not x.node.needs} - self.leaves
+        return _nodes_leading_to(mode, order, outer) | {x.node for x in outer}
+
+    def keeps(self, *trees: Any) -> bool:
+        """True if the caller may differentiate what is computed from these results."""
+        return self.keep and bool(self.outer_nodes(_tree_leaves(trees)))
+
+    def detached(self, tree: Any, keep: bool) -> Any:
+        """Detach the tensors of a result that do not depend on the caller's; all of them unless keep."""
+        nodes = self.outer_nodes(_tree_leaves(tree)) if keep else ()
+        return _tree_map(
+            lambda x: x if not isinstance(x, Tensor) or (x.requires_grad and x._value.node in nodes) else x.detach(),
+            tree,
+        )
 
 
 def _checked_argnums(owner: str, argnums: int | tuple[int, ...], args: tuple) -> list[int]:
@@ -104,21 +131,21 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     @wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> tuple:
         indices = _checked_argnums("grad", argnums, args)
-        nested = _depth.get() > 0
-        with enable_grad(), _TransformDepth():
-            targets = {i: _tree_map(lambda x: _as_leaf(x, nested), args[i]) for i in indices}
+        with _Transform() as transform, enable_grad():
+            targets = {i: _tree_map(transform.target, args[i]) for i in indices}
             result = func(*[targets.get(i, x) for i, x in enumerate(args)], **kwargs)
             value = result[0] if has_aux else result
             if not isinstance(value, Tensor) or value.ndim != 0:
                 fail(GradError, "grad: the function must return a single number", "reduce it: .sum()", value=value)
             flat = [leaf for i in indices for leaf in _tree_leaves(targets[i])]
+            keep = transform.keeps(result)
             grads: Any = [None] * len(flat)
             if value.requires_grad:
-                grads = _grad(value, flat, create_graph=nested, retain_graph=True, allow_unused=True)
+                grads = _grad(value, flat, create_graph=keep, retain_graph=True, allow_unused=True)
             grads = iter([zeros_like(x) if g is None else g for g, x in zip(grads, flat)])
             gradients = tuple([_unflatten(targets[i], grads) for i in indices])
         picked = gradients if isinstance(argnums, tuple | list) else gradients[0]
-        return _detach_result(picked, nested), _detach_result(result, nested)
+        return transform.detached((picked, result), keep)
 
     return wrapped
 
@@ -143,21 +170,22 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
     has_aux: func returns (value, aux), and the result is (value, pull, aux).
     """
-    nested = _depth.get() > 0
-    with enable_grad(), _TransformDepth():
-        inputs = [_tree_map(lambda x: _as_leaf(x, nested), x) for x in primals]
+    with _Transform() as transform, enable_grad():
+        inputs = [_tree_map(transform.target, x) for x in primals]
         result = func(*inputs)
     value, aux = result if has_aux else (result, None)
     outs, flat = _tree_leaves(value), [leaf for x in inputs for leaf in _tree_leaves(x)]
 
     def pull(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> tuple:
-        keep = nested if create_graph is None else create_graph
+        vectors = _tree_leaves(cotangents)
+        keep = is_grad_enabled() if create_graph is None else create_graph
+        keep = keep and bool(transform.outer_nodes([*outs, *vectors]))
         with enable_grad():
-            grads = _functional.gradients_or_zeros("vjp", outs, flat, _tree_leaves(cotangents), keep, False)
-        rest = iter(grads)
-        return tuple([_detach_result(_unflatten(x, rest), keep) for x in inputs])
+            grads = iter(_functional.gradients_or_zeros("vjp", outs, flat, vectors, keep, False))
+        return transform.detached(tuple([_unflatten(x, grads) for x in inputs]), keep)
 
-    return (_detach_result(value, nested), pull, aux) if has_aux else (_detach_result(value, nested), pull)
+    value = transform.detached(value, transform.keep)
+    return (value, pull, aux) if has_aux else (value, pull)
 
 
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False) -> tuple:
@@ -168,18 +196,17 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list):
         fail(GradError, "jvp: primals and tangents must be tuples", "jvp(func, (x,), (v,))", primals=primals)
-    nested = _depth.get() > 0
-    with enable_grad(), _TransformDepth():
-        inputs = _tree_map(lambda x: _as_leaf(x, nested), tuple(primals))
+    with _Transform() as transform, enable_grad():
+        inputs = _tree_map(transform.target, tuple(primals))
         result = func(*inputs)
         value, aux = result if has_aux else (result, None)
-        dummies = [zeros_like(out).requires_grad_() for out in _tree_leaves(value)]
-        back = _functional.gradients_or_zeros("jvp", _tree_leaves(value), _tree_leaves(inputs), dummies, True, strict)
-        tangent_leaves = _functional.gradients_or_zeros(
-            "jvp", back, dummies, _tree_leaves(tuple(tangents)), nested, False
-        )
-        tangent = _unflatten(value, iter(tangent_leaves))
-    return (_detach_result(value, nested), _detach_result(tangent, nested), *([aux] if has_aux else []))
+        outs, flat, vectors = _tree_leaves(value), _tree_leaves(inputs), _tree_leaves(tuple(tangents))
+        keep = transform.keeps(outs, vectors)
+        dummies = [transform.add_leaf(zeros_like(out).requires_grad_()) for out in outs]
+        back = _functional.gradients_or_zeros("jvp", outs, flat, dummies, True, strict)
+        rows = _functional.gradients_or_zeros("jvp", back, dummies, vectors, keep, False)
+        results = value, _unflatten(value, iter(rows))
+    return (*transform.detached(results, keep), *([aux] if has_aux else []))
 
 
 def jacrev(
@@ -198,16 +225,16 @@ def jacrev(
     @wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         indices = _checked_argnums("jacrev", argnums, args)
-        nested = _depth.get() > 0
-        with enable_grad(), _TransformDepth():
-            targets = {i: _tree_map(lambda x: _as_leaf(x, nested), args[i]) for i in indices}
+        with _Transform() as transform, enable_grad():
+            targets = {i: _tree_map(transform.target, args[i]) for i in indices}
             result = func(*[targets.get(i, x) for i, x in enumerate(args)], **kwargs)
             value, aux = result if has_aux else (result, None)
+            flat = [leaf for i in indices for leaf in _tree_leaves(targets[i])]
+            keep = transform.keeps(result)
 
             def rows(out: Tensor) -> Any:
-                flat = [leaf for i in indices for leaf in _tree_leaves(targets[i])]
                 parts = [
-                    _functional.gradients_or_zeros("jacrev", [number], flat, [None], nested, False)
+                    _functional.gradients_or_zeros("jacrev", [number], flat, [None], keep, False)
                     for number in out.reshape(-1).unbind()
                 ]
                 columns = iter([stack(column).reshape(*out.shape, *x.shape) for column, x in zip(zip(*parts), flat)])
@@ -215,9 +242,8 @@ def jacrev(
                 return tables if isinstance(argnums, tuple | list) else tables[0]
 
             table = _tree_map(rows, value)
-        return (
-            (_detach_result(table, nested), _detach_result(aux, nested)) if has_aux else _detach_result(table, nested)
-        )
+        results = transform.detached((table, aux), keep)
+        return results if has_aux else results[0]
 
     return wrapped
 

@@ -131,6 +131,87 @@ def test_func(name):
     same(*[FUNC[name](L, names_of(L)) for L in (flow, torch)])
 
 
+def scaled(x, w):
+    return (x * w).exp() * x.sum()
+
+
+# transforms of a function of x that also reads w
+OUTER = {
+    "grad": lambda f, x, w: f.grad(lambda x: scaled(x, w).sum())(x),
+    "grad of both": lambda f, x, w: f.grad(lambda x, w: scaled(x, w).sum(), argnums=(0, 1))(x, w.detach()),
+    "grad_and_value": lambda f, x, w: f.grad_and_value(lambda x: (scaled(x, w).sum(), x * 2), has_aux=True)(x),
+    "vjp": lambda f, x, w: f.vjp(lambda x: scaled(x, w), x)[1](ones_like(x)),
+    "vjp of w": lambda f, x, w: f.vjp(lambda x: x.exp(), x)[1](w),
+    "vjp value": lambda f, x, w: f.vjp(lambda x: scaled(x, w), x)[0],
+    "jvp": lambda f, x, w: f.jvp(lambda x: scaled(x, w), (x,), (ones_like(x),)),
+    "jvp of w": lambda f, x, w: f.jvp(lambda x: x.exp(), (x,), (w,)),
+    "jacrev": lambda f, x, w: f.jacrev(lambda x: scaled(x, w))(x),
+    "hessian": lambda f, x, w: f.hessian(lambda x: scaled(x, w).sum())(x),
+    "vmap": lambda f, x, w: f.vmap(f.grad(lambda x: scaled(x, w.sum()).sum()))(x.reshape(2, 1)),
+}
+
+
+def ones_like(x):
+    return x.detach() * 0 + 1
+
+
+def outer_gradients(L, name, x_grad, w_grad, grad):
+    """Results of a transform, and the gradients of tensors outside it after backward."""
+    x, w = inputs(L)[1].requires_grad_(x_grad), inputs(L)[0][1].requires_grad_(w_grad)
+    with L.set_grad_enabled(grad):
+        results = OUTER[name](names_of(L), x, w)
+    flat = []
+    for result in results if isinstance(results, tuple) else (results,):
+        flat += result if isinstance(result, tuple) else (result,)
+    tracked = [out for out in flat if out.requires_grad]
+    if tracked:
+        sum((out**2).sum() for out in tracked).backward()
+    return tuple(flat), [t.grad if t.grad is not None else t.detach() for t in (x, w)]
+
+
+@needs_torch
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+@in_cases("x_grad, w_grad, grad", [(0, 0, 1), (1, 0, 1), (0, 1, 1), (1, 1, 1), (1, 1, 0)])
+@pytest.mark.parametrize("name", OUTER)
+def test_transforms_are_differentiated_by_outer_tensors(name, x_grad, w_grad, grad):
+    """As in PyTorch, a result requires grad if it depends on a tensor outside the transform that does."""
+    same(*[outer_gradients(L, name, bool(x_grad), bool(w_grad), bool(grad)) for L in (flow, torch)])
+
+
+def test_transform_in_a_graph_has_a_second_derivative():
+    """A step of meta-learning: the loss after a step by the gradients of `func.grad`."""
+
+    def task(model, x, y):
+        parameters = dict(model.named_parameters())
+        loss = lambda p, x, y: ((func.functional_call(model, p, (x,)) - y) ** 2).mean()
+        gradients = func.grad(loss)(parameters, x, y)
+        return loss({name: p - 0.1 * gradients[name] for name, p in parameters.items()}, x, y)
+
+    class Meta(nn.Graph):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+            self.config.exact(True)
+            self.add_optimizer(flow.optim.SGD(model.parameters(), 0.1))
+
+        def build(self, x, y):
+            loss = task(self.model, x, y)
+            loss.backward()
+            return loss
+
+    eager, traced = nn.Linear(2, 1), nn.Linear(2, 1)
+    traced.load_state_dict(eager.state_dict())
+    optimizer, graph = flow.optim.SGD(eager.parameters(), 0.1), Meta(traced)
+    for n in (4, 5, 6, 4):
+        x, y = flow.randn(n, 2), flow.randn(n, 1)
+        loss = task(eager, x, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        assert flow.allclose(graph(x, y), loss)
+    assert flow.allclose(eager.weight, traced.weight) and flow.allclose(eager.bias, traced.bias)
+
+
 @needs_torch
 def test_per_sample_gradients():
     ours = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)).double()

@@ -98,6 +98,21 @@ def uses_stand_in(item) -> bool:
     return "cuda" in getattr(item, "fixturenames", ()) or hasattr(getattr(item, "module", None), "StrictArray")
 
 
+def seed_random_states(config) -> None:
+    """Seed all random states by --seed: no test depends on chance, on the tests before it or on its process."""
+    import numpy as np
+
+    import minflow
+
+    seed = config.getoption("--seed")
+    minflow.manual_seed(seed), np.random.seed(seed), random.seed(seed)
+
+
+def pytest_collectstart(collector):
+    if isinstance(collector, pytest.Module):  # some draw tensors when they are imported
+        seed_random_states(collector.config)
+
+
 ran, known = None, None  # the file whose tests run; the ops of the package
 
 
@@ -108,7 +123,6 @@ def pytest_runtest_setup(item):
     Removes ops that an earlier file has defined, and the answers that earlier tests have recorded.
     """
     global ran, known
-    import minflow
     from minflow.core.op import OPS
     from minflow.exercises import record
 
@@ -117,7 +131,7 @@ def pytest_runtest_setup(item):
         for name in set(OPS) - known:
             del OPS[name]
     record.MEMORY.clear()
-    minflow.manual_seed(item.config.getoption("--seed"))
+    seed_random_states(item.config)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -1,4 +1,4 @@
-"""Which warnings fail the tests, by default and in `.ci/run`, and what `--sample` and `--complete` select."""
+"""Which warnings fail the tests, by default and in `.ci/run`, and what `--seed`, `--sample` and `--complete` do."""
 
 import re
 
@@ -72,6 +72,38 @@ def test_warnings_that_fail_a_run(tmp_path, strict):
     ended = {name: word for word, name in re.findall(r"^(PASSED|FAILED) .*::(test_\w+)", done.stdout, re.MULTILINE)}
     assert len(ended) == 6, done.stdout + done.stderr
     assert {name for name, word in ended.items() if word == "PASSED"} == (set() if strict else LET_BY)
+
+
+DRAW = """
+import random
+
+import numpy as np
+
+import minflow as flow
+
+
+def draw():
+    return flow.rand(1).item(), np.random.rand(), random.random()
+
+
+AT_IMPORT = draw()
+
+
+def test_draws():
+    print("drawn", AT_IMPORT, draw())
+"""
+
+
+def test_random_numbers_of_all_libraries_depend_only_on_the_seed(tmp_path):
+    """When a file is imported and in its tests."""
+    file = tmp_path / "test_drawing.py"
+    file.write_text(DRAW)
+    drawn = []
+    for seed in ("0", "0", "1"):
+        done = run("-q", "-s", "-p", "tests.conftest", "-c", str(TOP / "pyproject.toml"), "--seed", seed, str(file))
+        drawn += re.findall(r"drawn \((.+), (.+), (.+)\) \((.+), (.+), (.+)\)", done.stdout)
+    assert len(drawn) == 3 and drawn[0] == drawn[1], drawn
+    assert not set(drawn[0]) & set(drawn[2]), drawn
 
 
 def test_sample_is_the_same_in_each_run():

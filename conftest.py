@@ -1,8 +1,10 @@
 """Environment of all tests and notebooks; kernels inherit it."""
 
 import gc
+import itertools
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -28,6 +30,35 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_configure(config):
     # Not in pyproject.toml: there pytest would import the package before the environment is set.
     config.addinivalue_line("filterwarnings", "error::minflow.core.base.errors.MinflowWarning")
+    separate_ports()
+
+
+def separate_ports():
+    """Give the kernels of each process ports of its own, which the system assigns to no socket.
+
+    Jupyter chooses a free port that the kernel opens half a second later. If another process gets it in the meantime,
+    the kernel ends.
+    """
+    try:
+        from jupyter_client.connect import LocalPortCache
+    except ImportError:
+        return
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first, start = 10_000 + worker % 20 * 1000, os.getpid() * 5 % 1000  # the start: other runs on this machine
+    ports = itertools.cycle([first + (start + i) % 1000 for i in range(1000)])
+
+    def find_available_port(cache, ip):
+        for port in ports:
+            with socket.socket() as tried:
+                try:
+                    tried.bind((ip, port))
+                except OSError:  # in use
+                    continue
+            if port not in cache.currently_used_ports:
+                cache.currently_used_ports.add(port)
+                return port
+
+    LocalPortCache.find_available_port = find_available_port
 
 
 collected_for = None

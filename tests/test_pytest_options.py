@@ -1,4 +1,6 @@
-"""Which warnings fail the tests, by default and in `.ci/run`, and what `--seed`, `--sample` and `--complete` do."""
+"""Which warnings fail the tests, by default and in `.ci/run`, what `--seed`, `--sample` and `--complete` do, and which
+ports kernels get.
+"""
 
 import re
 
@@ -47,7 +49,7 @@ def test_thread_fails():
 LET_BY = {"test_dependency_deprecates", "test_our_line_is_deprecated", "test_dependency_warns"}
 
 
-def run(*words):
+def run(*words, **settings):
     return python(
         "-m",
         "pytest",
@@ -59,6 +61,7 @@ def run(*words):
         cwd=TOP,
         PYTEST_ADDOPTS="",
         PYTEST_DISABLE_PLUGIN_AUTOLOAD="1",
+        **settings,
     )
 
 
@@ -104,6 +107,28 @@ def test_random_numbers_of_all_libraries_depend_only_on_the_seed(tmp_path):
         drawn += re.findall(r"drawn \((.+), (.+), (.+)\) \((.+), (.+), (.+)\)", done.stdout)
     assert len(drawn) == 3 and drawn[0] == drawn[1], drawn
     assert not set(drawn[0]) & set(drawn[2]), drawn
+
+
+PORTS = """
+from jupyter_client.connect import LocalPortCache
+
+
+def test_ports():
+    cache = LocalPortCache()
+    print("ports", *[cache.find_available_port("127.0.0.1") for _ in range(20)])
+"""
+
+
+def test_kernels_of_two_workers_get_different_ports(tmp_path):
+    pytest.importorskip("jupyter_client")
+    file = tmp_path / "test_ports.py"
+    file.write_text(PORTS)
+    found = []
+    for worker in ("gw0", "gw1"):
+        done = run("-q", "-s", "-c", str(TOP / "pyproject.toml"), "-p", "conftest", file, PYTEST_XDIST_WORKER=worker)
+        found.append({int(port) for port in re.search("ports (.*)", done.stdout)[1].split()})
+    assert len(found[0]) == len(found[1]) == 20 and not found[0] & found[1]
+    assert max(*found[0], *found[1]) < 32768  # the least that Linux assigns
 
 
 def test_sample_is_the_same_in_each_run():

@@ -274,9 +274,10 @@ def judged(
     """Judge the response of an answer's process, whatever it contains. Raises process.WorkerFailed."""
     try:
         response = future.result()
+        values = given() if exercise.make_cases is None else ()  # may start a process: before the limit of comparing
         sources = {worker.before_file(i): source for i, source in enumerate(before)} | {worker.ANSWER_FILE: answer}
         verdict = limited(
-            CHECK_LIMIT * max(exercise.time_limit, 1.0), lambda: verdict_on(exercise, response, sources, given, limits)
+            CHECK_LIMIT * max(exercise.time_limit, 1.0), lambda: verdict_on(exercise, response, sources, values, limits)
         )
         shown = make_card(verdict)
         raised = verdict.result.error if verdict.result and verdict.case is None else None
@@ -308,7 +309,7 @@ def judged(
 
 
 def verdict_on(
-    exercise: Exercise, response: Response, sources: dict[str, str], given: Callable[[], tuple], limits: Limits
+    exercise: Exercise, response: Response, sources: dict[str, str], given: tuple, limits: Limits
 ) -> judge.Verdict:
     if not response.lines:
         raise Ended(response.remark)
@@ -325,7 +326,7 @@ def verdict_on(
     if exercise.make_cases is None:
         runner = Replayed(response, kind, None)
         [result] = runner.results([Case((), {})])
-        verdict = judge.judge_value(exercise, result.value, given())
+        verdict = judge.judge_value(exercise, result.value, given)
     else:
         runner = Replayed(response, kind, find_source(exercise, sources, *wire.items(first.get("source"), 2)))
         verdict = judge.judge_code(process.prepared(exercise, limits.seed).reference, runner)

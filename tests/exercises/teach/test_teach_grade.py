@@ -224,6 +224,22 @@ def test_nested_folders_of_an_answer_are_removed(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [] or os.name != "posix"
 
 
+def test_limit_of_comparing_excludes_the_process_of_given_variables(monkeypatch):
+    """On a busy machine its start takes longer than the limit."""
+    limited, values, comparing, during = grade.limited, grade.released_values, [], []
+
+    def limit(seconds, call):
+        comparing.append(seconds)
+        try:
+            return limited(seconds, call)
+        finally:
+            comparing.pop()
+
+    monkeypatch.setattr(grade, "limited", limit)
+    monkeypatch.setattr(grade, "released_values", lambda *words: (during.append(list(comparing)), values(*words))[1])
+    assert judged(RIGHT["mixed_up"], "mixed_up").outcome == "right" and during == [[]]
+
+
 def test_endless_call_ends():
     answer = "def slope(f, x, h=1):\n    while True:\n        try: f(x)\n        except BaseException: pass"
     assert "stopped after 2 s" in judged(answer).remark

@@ -60,11 +60,13 @@ def checked(body, before=""):
         ("float", "__float__"),
     ],
 )
-def test_endless_return_values(hasty, base, method):
+def test_endless_return_values(exercise, base, method):
     before = f"class Evil({base}):\n    numpy = 1\n    def {method}(self, *rest):\n        while True: pass"
-    result = checked(
-        "return Evil()" if base == "object" else "return Evil([1])" if base == "list" else "return Evil(9)", before
-    )
+    body = "return Evil()" if base == "object" else "return Evil([1])" if base == "list" else "return Evil(9)"
+    for exercise.time_limit in (0.04, 0.4, 4.0):  # a busy machine reaches the endless line later
+        result = checked(body, before)
+        if result.verdict.outcome == "wrong" or "while True: pass" in repr(result):
+            break
     assert not result.ok and result.verdict.outcome in ("stopped", "wrong")
     assert result.verdict.outcome == "wrong" or "while True: pass" in repr(result)
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)

@@ -78,7 +78,7 @@ def backprop(
     try:
         MODE.set(mode := before.replace(grad=create_graph))
         for root, seed in zip(roots, seeds):
-            accumulate(grads, mode.grad_key(root._value), seed)
+            accumulate(mode, grads, mode.grad_key(root._value), seed)
         order = toposort([root._value.node for root in roots])
         passed = nodes_leading_to(mode, order, wanted) if wanted else None
         pending = None
@@ -127,7 +127,7 @@ def pass_back(mode: Mode, node: Node, gs: list, grads: dict) -> None:
     if not node.hooks and (replayed := mode.replay(node, gs)) is not None:
         for i, gi in replayed:
             if gi is not None:
-                accumulate(grads, node.inputs[i], gi)
+                accumulate(mode, grads, node.inputs[i], gi)
         return
     mode.enter_gradient(node)
     if node.hooks:
@@ -147,7 +147,7 @@ def pass_back(mode: Mode, node: Node, gs: list, grads: dict) -> None:
             gi = fit(gi, value.spec)
         if mode.anomaly and gi.array is not None and has_nan(gi.array):
             raise anomaly_error(node, i, gi, gs)
-        accumulate(grads, value, gi)
+        accumulate(mode, grads, value, gi)
 
 
 def free_saved(mode: Mode, node: Node, where: Where | None) -> None:
@@ -158,9 +158,10 @@ def free_saved(mode: Mode, node: Node, where: Where | None) -> None:
             node.attrs["ctx"].saved = ()
 
 
-def accumulate(grads: dict, value: Value, g) -> None:
-    before = grads.get(value)
-    grads[value] = g if before is None else apply(add, before, g)
+def accumulate(mode: Mode, grads: dict, value: Value, g) -> None:
+    if (before := grads.get(value)) is not None and (total := mode.sum_of(before, g)) is None:
+        total = apply(add, before, g)
+    grads[value] = g if before is None else total
 
 
 def input_gradients(mode: Mode, node: Node, gs: list) -> Iterable:
@@ -206,7 +207,7 @@ def inner_gradients(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]]:
     grads: dict[Value, object] = {}
     for value, g in zip(node.saved.outputs, gs):
         if value is not None and g is not None:
-            accumulate(grads, value, g)
+            accumulate(mode, grads, value, g)
     for inner in reversed(inner_nodes(node)):
         arrived = [grads.pop(v, None) for v in outputs_of(inner)]
         if any([g is not None for g in arrived]):

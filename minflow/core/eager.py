@@ -40,6 +40,7 @@ from .launch_all import launch_all
 from .memory import MIN_CHECKED_BYTES
 from .mode import DEFAULT, Mode, using
 from .op import Op
+from .ops.elementwise import add
 from .ops.global_tensors import boxed_like
 from .ops.shape import reshape, run_in_dtype, view_write
 from .overrides import overrides, with_class
@@ -313,6 +314,15 @@ class Eager(Mode):
         if self.grad or self.anomaly or self.low is not None or self.__class__ is not Eager:
             return None
         return replay(self, node, gs)
+
+    def sum_of(self, x: Tensor, y: Tensor) -> Tensor | None:
+        spec, strided = x.spec, x._alias is not None or y._alias is not None
+        if spec is not y.spec or not spec.plain or strided or self.grad or self.__class__ is not Eager:
+            return None
+        try:
+            return new_tensor(CALLS[add](x.array, y.array), spec)  # as `run` does
+        except RuntimeWarning:
+            return None
 
     def recorder(self, log: Log) -> RecordingEager:
         """This mode, which notes the kernels that run in a log."""

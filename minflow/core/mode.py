@@ -53,6 +53,9 @@ class Mode:
         """(input index, gradient) for a node by the kernels of an equal node; None if its rules must run."""
         return None
 
+    def sum_of(self, x, y):
+        """x + y for two gradients of a backward, without dispatch; None if the op must run."""
+
     def writes_directly(self) -> bool:
         """True if an in-place op may run its kernel on the storage directly, without `write_into`."""
         return True

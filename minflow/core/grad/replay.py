@@ -73,8 +73,8 @@ def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
         parts.append(x.spec if x.__class__ is Value else x)
     for g in gs:
         parts.append(None if g is None else g.spec if g._alias is None else (g.spec, g.array.strides))
-    if len(entries) > 1:
-        parts.append(shared_arrays(entries))
+    if (count := len(entries)) > 1:
+        parts.append(shared_arrays(entries) if count > 2 or entries[0][0] is entries[1][0] else ())
     try:
         recording = RECORDINGS.get(key := tuple(parts), key)
     except TypeError:  # an unhashable attr

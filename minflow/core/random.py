@@ -163,6 +163,12 @@ class DefaultGenerator(Generator):
     def __init__(self) -> None:
         self.device = cpu
 
+    def take(self, n: int = 1) -> int:
+        return current_generator().take(n)
+
+    def draw(self, n: int = 1) -> HostArray:
+        return current_generator().draw(n)
+
     def __reduce__(self):
         return object.__new__, (Generator,), self.__getstate__()  # a copy is a generator of its own
 

@@ -29,8 +29,8 @@ SOME = 1 << 8  # elements for which a call of a faster kernel pays, if those are
 
 def words(xp, counter, offset: int, size: int, start: int = 0):
     """`uint32[size]` for the elements that begin at `start`."""
-    key, first = (int(word) % 2**64 for word in counter)
-    return bits(xp, key, (first + offset) % 2**64, size, start)
+    key, first = counter.tolist()
+    return bits(xp, key % 2**64, (first + offset) % 2**64, size, start)
 
 
 def uniform_floats(xp, counter, offset: int, size: int, dtype: DType, start: int = 0):

@@ -59,8 +59,9 @@ def _(xp, p, counter, num_samples, replacement, offset, out=None):
     check_weights(xp, p, rows)
     if replacement:
         u = uniform_floats(xp, counter, offset, len(rows) * num_samples, float64).reshape(len(rows), num_samples)
-        sums = xp.cumsum(rows, 1)
-        places = [xp.searchsorted(a, xp.minimum(b * a[-1], xp.nextafter(a[-1], 0)), "right") for a, b in zip(sums, u)]
+        sums = rows.cumsum(1)
+        u = xp.minimum(u * sums[:, -1:], xp.nextafter(sums[:, -1:], 0))
+        places = [xp.searchsorted(a, b, "right") for a, b in zip(sums, u)]
     else:
         u = uniform_floats(xp, counter, offset, rows.size, float64).reshape(rows.shape)
         with silent():  # infinite, that is never drawn, if the probability is 0
@@ -70,15 +71,14 @@ def _(xp, p, counter, num_samples, replacement, offset, out=None):
 
 def check_weights(xp, p, rows) -> None:
     """Refuse negative or non-finite weights, and rows of zeros."""
-    values = {"p": spec_of(p)}
 
     def error(number: float, at: str = "") -> OutOfRangeError:
         what = f"multinomial: probabilities must be finite and at least 0, got {number:.4g}{at}"
-        return OutOfRangeError(what, values=values, hint="logits.softmax(-1)")
+        return OutOfRangeError(what, values={"p": spec_of(p)}, hint="logits.softmax(-1)")
 
     def zeros() -> OutOfRangeError:
         what = "multinomial: all probabilities of a row are 0"
-        return OutOfRangeError(what, values=values, hint="at least one above 0")
+        return OutOfRangeError(what, values={"p": spec_of(p)}, hint="at least one above 0")
 
     if not on_host(p):
         check_range(p, 0, xp.finfo(p.dtype).max, lambda low, high: error(high if low >= 0 else low), ("multinomial",))
@@ -86,10 +86,9 @@ def check_weights(xp, p, rows) -> None:
             sums = -rows.sum(1).min()
             defer(("rows of multinomial", spec_of(p)), [sums], lambda largest: zeros() if largest >= 0 else None)
         return
-    wrong = ~((p >= 0) & (p < xp.inf))
-    if wrong.any():
-        refuse(error(*first_wrong(xp, p, wrong, "the input")))
-    if rows.size and not rows.sum(1).min() > 0:
+    if rows.size and not (xp.minimum.reduce(rows, None) >= 0 and xp.maximum.reduce(rows, None) < xp.inf):
+        refuse(error(*first_wrong(xp, p, ~((p >= 0) & (p < xp.inf)), "the input")))
+    if rows.size and not xp.minimum.reduce(xp.add.reduce(rows, 1)) > 0:
         refuse(zeros())
 
 

@@ -61,6 +61,7 @@ class Kernel(NamedTuple):
     on_host: True if the code is for arrays on the CPU: those of another device are copied there and back.
     bfloat16: True if the kernel takes bfloat16; others of an op that is not `dtype_agnostic` get float32.
     moves: those of the op's `host_inputs` that plans copy to the device for this kernel, which takes both.
+    smallest: if `declines`, it does not support arrays that have fewer elements each.
     """
 
     call: Callable | str | None
@@ -73,6 +74,7 @@ class Kernel(NamedTuple):
     on_host: bool = False
     bfloat16: bool = False
     moves: Sequence[str] = ()
+    smallest: int = 0
 
 
 class Selection(NamedTuple):
@@ -99,6 +101,7 @@ KERNELS: dict[tuple[Op, str], Kernel] = {}
 EAGER_PLATFORMS: dict[str, tuple[str, ...]] = {"cpu": HOST_PLATFORMS}  # of eager code, by device type, in order
 ON_CHANGE: list[Callable[[], None]] = []  # clear the caches that contain selected kernels
 SELECTORS: dict[str, Callable[[Op], Selection]] = {}  # device type without kernels of its own -> `select`
+IN_OWN_DTYPE: dict[Callable, Callable] = {}  # kernel that widens float16 -> the same for arrays of other dtypes
 OBSERVERS: list[Callable] = []  # of kernels that eager code runs: `observed`
 
 
@@ -131,11 +134,12 @@ def kernel(
     on_host: bool = False,
     bfloat16: bool = False,
     moves: Sequence[str] = (),
+    smallest: int = 0,
 ) -> Any:
     """Register array code for an op: a function `(xp, *arrays, **attrs, out=None)`, or a ufunc by name.
 
     Decorates the function if it is not given. The result of a function without `out` is copied into `out`; a view stays
-    a view. specialize, tolerance, declines, accepts, on_host, bfloat16, moves: see `Kernel`.
+    a view. The other arguments: see `Kernel`.
     """
     if ufunc is not None:
         register(op, platform, Kernel(ufunc))
@@ -143,9 +147,10 @@ def kernel(
     if function is None:
         options: Any = {"specialize": specialize, "platform": platform, "tolerance": tolerance}
         options |= {"declines": declines, "accepts": accepts, "on_host": on_host, "bfloat16": bfloat16, "moves": moves}
+        options["smallest"] = smallest
         return functools.partial(kernel, op, **options)
     call = function if not op.takes_out or "out" in argument_names(function) else copied_out(function)
-    facts = True, accepts, on_host, bfloat16, moves
+    facts = True, accepts, on_host, bfloat16, moves, smallest
     register(op, platform, Kernel(call, specialize, None, tolerance, declines, *facts))
     return function
 
@@ -188,10 +193,17 @@ def run_on_host(call: Callable, *arrays, out: Any = None, **attrs) -> Any:
     return out
 
 
-def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "cpu", large: bool = False) -> Selection:
+def select(
+    op: Op,
+    platforms: Sequence[str] | None = None,
+    device_type: str = "cpu",
+    large: bool = False,
+    size: int | None = None,
+) -> Selection:
     """The kernels that run an op: those of `platforms`, by default of eager code, in order.
 
-    large: True for a call that `is_large`. Raises InternalError if the op has no kernel there.
+    large: True for a call that `is_large`.  size: of the largest input, to omit kernels that would decline it.
+    Raises InternalError if the op has no kernel there.
     """
     if op.inline_kernel is not None:
         return Selection(op.inline_kernel, None, None, (REFERENCE,))
@@ -205,6 +217,8 @@ def select(op: Op, platforms: Sequence[str] | None = None, device_type: str = "c
         return first
     call, declined = first.call, set[str]()
     for p in reversed(first.platforms[:-1]):
+        if size is not None and size < kernels[p].smallest:
+            continue
         if kernels[p].bfloat16 and not op.dtype_agnostic:
             call = in_float32(call)
         call = with_fallback(p, kernels[p].call, call, declined)
@@ -397,8 +411,11 @@ def launch(op: Op, arrays: Sequence, attrs: Mapping, specs: Sequence[Spec] = (),
 
 def prepared(op: Op, inputs: Sequence, attrs: Mapping, specs: Sequence[Spec]) -> Callable:
     """`launch` for inputs of the same specs on the CPU, with its decisions made. inputs: arrays or their specs."""
-    calls = LARGE_CALLS if op.slow_on_numpy and is_large(op, inputs, specs) else CALLS
-    call: Callable = functools.partial(calls[op], **attrs) if attrs else calls[op]
+    large = bool(op.slow_on_numpy) and is_large(op, inputs, specs)
+    call = select(op, large=large, size=max([getattr(x, "size", 1) for x in inputs], default=0)).call
+    if call.__class__ is functools.partial and call.func in IN_OWN_DTYPE and not any(map(is_float16, inputs)):
+        call = functools.partial(IN_OWN_DTYPE[call.func], *call.args)
+    call = functools.partial(call, **attrs) if attrs else call
     if not op.takes_out:
         return call
     empty, many, shape, dtype = OPEN[cpu].empty, op.many, specs[0].shape, specs[0].np
@@ -409,6 +426,11 @@ def prepared(op: Op, inputs: Sequence, attrs: Mapping, specs: Sequence[Spec]) ->
         return out
 
     return into_new
+
+
+def is_float16(x: Any) -> bool:
+    """True for an array, or its spec, of float16."""
+    return hasattr(x, "dtype") and x.dtype.name == "float16"
 
 
 def is_moved(op: Op, i: int) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from ..backend import on_host
 from ..base.errors import DTypeError, OutOfRangeError, ShapeError
 from ..host.float_warnings import silent
+from ..kernels import IN_OWN_DTYPE
 from ..spec import DType, Spec, bool_, int64, promote
 
 
@@ -213,4 +214,5 @@ def via_float32(function: Callable) -> Callable:
             return tuple([write_out(xp, f, o) for f, o in zip(result, out or (None,) * len(result))])
         return write_out(xp, result[0], out)
 
+    IN_OWN_DTYPE[wider] = function
     return wider

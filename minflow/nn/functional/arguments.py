@@ -117,10 +117,10 @@ def legacy_reduction(order: str) -> Callable[[Function], Function]:
 
 def normalize_axis(name: str, dim: int, ndim: int) -> int:
     """Return dim counted from the front. Raises ShapeError if there is no such axis."""
-    dim = integer(dim, "dim")
-    if not -max(ndim, 1) <= dim < max(ndim, 1):
+    dim, limit = integer(dim, "dim"), ndim or 1
+    if not -limit <= dim < limit:
         fail(ShapeError, f"{name}: dim is {dim}, and the input has {ndim} axes", f"{-ndim} to {ndim - 1}")
-    return dim % max(ndim, 1)
+    return dim % limit
 
 
 def norm_order(p: Any) -> Any:

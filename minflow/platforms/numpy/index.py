@@ -94,7 +94,7 @@ def slices(flat) -> list[tuple[slice, slice]] | None:
     return found
 
 
-@kernel(gather, platform="numpy", tolerance=0, declines=True)
+@kernel(gather, platform="numpy", tolerance=0, declines=True, smallest=MIN_ELEMENTS)
 def _(xp, x, index, dim, by="indexing", out=None):
     if index.size < MIN_ELEMENTS or xp is not np or not x.flags.c_contiguous:
         return NotImplemented

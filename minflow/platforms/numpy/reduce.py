@@ -41,7 +41,7 @@ def shaped_sums(x, axis, keepdims: bool, found, out):
     return out
 
 
-@kernel(sum, platform="numpy", tolerance=TOLERANCE, declines=True)
+@kernel(sum, platform="numpy", tolerance=TOLERANCE, declines=True, smallest=MIN_ELEMENTS)
 def _(xp, x, axis, keepdims, out=None):
     found = sums(x, axis)
     if found is None:
@@ -49,7 +49,7 @@ def _(xp, x, axis, keepdims, out=None):
     return shaped_sums(x, axis, keepdims, found, out)
 
 
-@kernel(mean, platform="numpy", tolerance=TOLERANCE, declines=True)
+@kernel(mean, platform="numpy", tolerance=TOLERANCE, declines=True, smallest=MIN_ELEMENTS)
 def _(xp, x, axis, keepdims, out=None):
     found = sums(x, axis)
     if found is None:

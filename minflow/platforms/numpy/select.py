@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.host.float_warnings import silent
 from ...core.kernels import kernel
 from ...core.ops.activation import leaky_relu, leaky_relu_grad
 from ...core.ops.elementwise import clamp, relu, where
@@ -60,7 +61,7 @@ def choose_applies(cond, a, b, out) -> bool:
     )
 
 
-@kernel(where, platform="numpy", tolerance=0, declines=True)
+@kernel(where, platform="numpy", tolerance=0, declines=True, smallest=MIN_ELEMENTS)
 def _(xp, cond, a, b, out=None):
     if not choose_applies(cond, a, b, out):
         return NotImplemented
@@ -82,7 +83,7 @@ def _(xp, x, out=None):
     return clipped(x, 0, np.inf, out)
 
 
-@kernel(clamp, platform="numpy", tolerance=0, declines=True)
+@kernel(clamp, platform="numpy", tolerance=0, declines=True, smallest=MIN_ELEMENTS)
 def _(xp, x, min, max, out=None):
     numbers = not hasattr(min, "shape") and not hasattr(max, "shape") and min <= max
     if numbers and x.__class__ is np.ndarray and x.size >= MIN_ELEMENTS and x.dtype.kind == "f":
@@ -102,7 +103,7 @@ def select_scaled(values, x, slope, out) -> bool:
         return False
     values, x, out = [v.reshape(-1) for v in (values, x, out)]
     factors = np.array([slope, 1], x.dtype)
-    with np.errstate(all="ignore"):
+    with silent():
         for first in range(0, x.size, CHUNK):
             here = slice(first, first + CHUNK)
             np.multiply(values[here], factors.take(np.greater(x[here], 0).view("i1")), out=out[here])
@@ -115,8 +116,12 @@ def write_larger(x, slope, out) -> bool:
         return False
     if x.__class__ is not np.ndarray or x.dtype != out.dtype or x.shape != out.shape:
         return False
+    if x.size <= CHUNK:
+        with silent():
+            np.maximum(x, np.multiply(x, slope), out=out)
+        return True
     x, out = x.reshape(-1), out.reshape(-1)
-    with np.errstate(all="ignore"):
+    with silent():
         for first in range(0, x.size, CHUNK):
             here = slice(first, first + CHUNK)
             np.maximum(x[here], np.multiply(x[here], slope), out=out[here])

@@ -14,7 +14,8 @@ from ...core.functionalize import apply_inplace
 from ...core.functions import norm, stack, view_as_real
 from ...core.functions.creation import tensor
 from ...core.grad.modes import no_grad
-from ...core.ops.elementwise import clamp
+from ...core.ops.elementwise import clamp, mul
+from ...core.ops.reduce import sum
 from ...core.source_location import fail, warn
 from ...core.spec import float32
 from ...core.tensor import Tensor
@@ -45,7 +46,7 @@ def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_n
         if order == math.inf:
             total = stack([t.abs().max() for t in tensors]).max()
         elif order == 2.0:
-            total = stack([(t * t).sum() for t in map(as_real, tensors)]).sum().sqrt()
+            total = stack([sum(t * t, axis=None, keepdims=False) for t in map(as_real, tensors)]).sum().sqrt()
         else:
             total = norm(stack([norm(t, order) for t in tensors]), order)
         total = total if half is None else total.to(half)
@@ -71,8 +72,9 @@ def clip_grad_norm_(
 def scale(grads: list[Tensor], max_norm: float, total: Tensor) -> None:
     with no_grad():
         factor = (float(max_norm) / (total + EPSILON)).clamp(max=1.0)
+        factors = {dtype: factor.to(dtype) for dtype in {g.dtype for g in grads}}
         for g in grads:
-            g.mul_(factor.to(g.dtype))
+            apply_inplace(mul, g, factors[g.dtype])
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:

@@ -254,7 +254,7 @@ def hidden_layers(module: Any) -> list[tuple[str, str, list]]:
 
 
 def holds_containers(module: Any) -> bool:
-    """True if any module holds a Python container. Cheap, since parameters() may be called at every step."""
+    """True if any module holds a module in a Python container. Cheap, since parameters() may be called at every step."""
     stack, seen = [module], set()
     while stack:
         part = stack.pop()
@@ -265,7 +265,9 @@ def holds_containers(module: Any) -> bool:
         for name, value in own.items():
             kind = value.__class__
             if (kind is list or kind is dict or kind is tuple) and value and name[0] != "_":
-                return True
+                for item in value.values() if kind is dict else value:
+                    if hasattr(item, "named_parameters"):
+                        return True
         stack += own["_modules"].values()
     return False
 

@@ -326,7 +326,7 @@ def cat(tensors: Sequence, dim: int = 0) -> Tensor:
     if is_tensor(tensors) or not tensors:
         what = "cat: tensors must be a list or tuple of at least one tensor"
         fail(DTypeError, what, "flow.cat([a, b])", tensors=tensors)
-    tensors = [ensure_tensor(x) for x in tensors]
+    tensors = [x if hasattr(x, "spec") else ensure_tensor(x) for x in tensors]  # many: without a call for each
     if len(specs := dict.fromkeys([x.spec for x in tensors])) > 1:
         dtype = promote(*specs)
         tensors = [to(x, dtype) for x in tensors]
@@ -350,7 +350,7 @@ def stack(tensors: Sequence, dim: int = 0) -> Tensor:
     if isinstance(tensors, bytes | bytearray | memoryview):
         what = f"stack: tensors must be a list or tuple of tensors, got {tensors!r}"
         fail(DTypeError, what, "flow.stack([a, b])", tensors=tensors)
-    tensors = [ensure_tensor(x) for x in tensors]
+    tensors = [x if hasattr(x, "spec") else ensure_tensor(x) for x in tensors]  # many: without a call for each
     for k, x in enumerate(tensors):
         if x.spec.shape != tensors[0].spec.shape:
             what = f"stack: tensor {k} has shape {x.spec.shape}, the first one has {tensors[0].spec.shape}"

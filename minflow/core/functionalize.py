@@ -189,6 +189,9 @@ def refresh(tensor):
     alias = tensor._alias
     if alias is None:
         return tensor
+    base, path, bound = alias
+    if path and base._value is bound and base._alias is None:  # the most frequent case: nothing has changed
+        return tensor
     base = base_of(alias)
     if base is not alias.base:
         tensor._alias = alias = new_alias(Alias, (base, alias.path, alias.bound))
@@ -339,13 +342,13 @@ def check_inplace(mode, handle, target) -> None:
 
 def apply_inplace(op: Op, target, *others, **attrs):
     """target = op(target, *others). If nothing is recorded, the kernel writes directly into the storage."""
-    mode, inputs = (
-        MODE.get(),
-        (target, *[x if x.__class__ in NUMBERS or hasattr(x, "spec") else MODE.get().tensor_of(x) for x in others]),
-    )
-    wanted = (
-        sum([1 << i for i, x in enumerate(inputs) if hasattr(x, "spec") and mode.resolve(x)._needs]) if mode.grad else 0
-    )
+    mode, inputs, wanted = MODE.get(), (target, *others), 0
+    for x in others:
+        if x.__class__ not in NUMBERS and not hasattr(x, "spec"):
+            inputs = tuple([x if x.__class__ in NUMBERS or hasattr(x, "spec") else mode.tensor_of(x) for x in inputs])
+            break
+    if mode.grad:
+        wanted = sum([1 << i for i, x in enumerate(inputs) if hasattr(x, "spec") and mode.resolve(x)._needs])
     dtype, specs, _ = infer(op, inputs, attrs)
     if dtype is GLOBAL:
         return write_result(target, op(*kept_for_gradient(op, inputs, wanted, target), **attrs))
@@ -361,8 +364,7 @@ def apply_inplace(op: Op, target, *others, **attrs):
     if (
         not mode.writes_directly()
         or wanted
-        or any([shares(x, target) for x in inputs[1:]])
-        or specs[0] is not target.spec
+        or any([x.__class__ not in NUMBERS and shares(x, target) for x in inputs[1:]])
         or not is_writable(target)
         or (alias is not None and (alias.base._alias is not None or 0 in target.array.strides))
     ):

@@ -254,7 +254,7 @@ def hidden_layers(module: Any) -> list[tuple[str, str, list]]:
 
 
 def holds_containers(module: Any) -> bool:
-    """True if any module holds a module in a Python container. Cheap, since parameters() may be called at every step."""
+    """True if a Python container of any module holds a module. Cheap, since each step may call parameters()."""
     stack, seen = [module], set()
     while stack:
         part = stack.pop()

@@ -368,3 +368,29 @@ def test_equal_transforms():
             D.kl_divergence(moved([1.0, 2.0], event_dim), moved([1.0, 3.0], event_dim))
     assert D.ExpTransform() == D.ExpTransform() != D.AbsTransform() and hash(D.ExpTransform()) == hash(D.ExpTransform())
     assert D.PowerTransform(2.0) != D.PowerTransform(3.0) and D.PowerTransform(2.0) != "power"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32", "float16", "bfloat16", "bool"])
+def test_quick_looks_agree_with_checks(dtype):
+    """`_holds` may be False for any elements, but not True for wrong ones."""
+    c = D.constraints
+    sets = [c.positive, c.nonnegative, c.unit_interval, c.nonnegative_integer, c.positive_integer]
+    sets += [c.interval(-1.0, 2.0), c.half_open_interval(0.0, 2.0), c.greater_than(-1.0), c.less_than(2.0)]
+    sets += [c.integer_interval(0, 2), c.interval(flow.zeros(1), 2.0), c.simplex, c.real]
+    looked = 0
+    for numbers in ([], [0.0], [1.0, 0.5], [2.0, -1.0], [-1.0], [math.nan, 1.0], [math.inf], [0.0, 1.0, 2.0]):
+        if dtype in ("float32", "float64", "float16", "bfloat16") or all(map(math.isfinite, numbers)):
+            x = flow.tensor(numbers).to(getattr(flow, dtype))
+            for each in sets:
+                holds = each._holds(x)
+                looked += holds
+                assert not holds or bool(each.check(x).all())
+    assert (looked > 0) is (dtype in ("float32", "float64", "int64"))
+
+
+def test_valid_ranges_are_checked_without_ops(monkeypatch):
+    monkeypatch.delattr(D.constraints._Bounded, "check")
+    p = flow.tensor([0.25, 0.75])
+    assert D.Categorical(p).log_prob(flow.tensor(1)).item() == pytest.approx(math.log(0.75))
+    with pytest.raises(NotImplementedError):
+        D.Categorical(p).log_prob(flow.tensor(2))

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+
 from ..core import functions as F
 from ..core.base.errors import ShapeError
 from ..core.functions.arguments import to
 from ..core.functions.creation import arange, broadcast_shapes, eye
 from ..core.grad.modes import no_grad
 from ..core.source_location import fail
-from ..core.spec import finfo, int64
+from ..core.spec import DType, finfo, int64
 from ..core.tensor import Tensor
 from . import constraints
 from .counts import check_probs_or_logits
-from .distribution import Distribution, broadcast_parameters, on_ranks_of
+from .distribution import Distribution, broadcast_parameters, is_tracing, on_ranks_of
+
+
+@functools.cache
+def eps_of(dtype: DType) -> float:
+    return finfo(dtype).eps
 
 
 class Categorical(Distribution):
@@ -33,8 +40,9 @@ class Categorical(Distribution):
         super().__init__(x.shape[:-1], (), validate_args)
         if self._by_probs:
             total = x.sum(-1, keepdim=True)
-            if self._validate_args:
-                self._require("probs", x, (x >= 0) & (total > 0), ">= 0, and not all 0")
+            if self._validate_args and not is_tracing():
+                if not (constraints.nonnegative._holds(x) and constraints.positive._holds(total)):
+                    self._require("probs", x, (x >= 0) & (total > 0), ">= 0, and not all 0")
             self._parameter = x / total
         else:
             self._parameter = x - F.logsumexp(x, -1, keepdim=True)
@@ -59,7 +67,7 @@ class Categorical(Distribution):
         """The log-probabilities."""
         if not self._by_probs:
             return self._parameter
-        eps = finfo(self._parameter.dtype).eps
+        eps = eps_of(self._parameter.spec.dtype)
         return F.log(self._parameter.clamp(eps, 1 - eps))
 
     @property
@@ -91,7 +99,7 @@ class Categorical(Distribution):
         for n in shape:
             count *= n
         with no_grad():
-            rows = self.probs if self.probs.ndim < 3 else self.probs.reshape(-1, self._num_events)
+            rows = self.probs if self._parameter.spec.ndim < 3 else self.probs.reshape(-1, self._num_events)
             drawn = F.multinomial(rows, count, True) if count else rows[:, :0].long()
             return (drawn.T if count > 1 else drawn).reshape(*shape, *self.batch_shape)
 

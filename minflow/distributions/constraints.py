@@ -14,9 +14,13 @@ from ..core import functions as F
 from ..core.base.errors import OutOfRangeError
 from ..core.functions.creation import full
 from ..core.functions.matrices import eigvalsh
+from ..core.host.float_warnings import silent
 from ..core.messages.suggestions import missing_names
 from ..core.source_location import fail
+from ..core.spec import cpu, float32, float64, int64
 from ..core.tensor import Tensor
+
+REAL = (float32, float64, int64)  # dtypes whose smallest and largest elements NumPy finds
 
 
 class Constraint:
@@ -29,6 +33,10 @@ class Constraint:
     def check(self, value: Tensor) -> Tensor:
         """True where `value` is in the set; the last `event_dim` axes are reduced."""
         raise NotImplementedError(f"{type(self).__name__} must define check(value)")
+
+    def _holds(self, value: Tensor) -> bool:
+        """True if a quick look shows that all elements are in the set; where it does not, `check` decides."""
+        return False
 
     def __str__(self) -> str:
         return self.text or type(self).__name__.removeprefix("_")
@@ -133,6 +141,18 @@ class _Bounded(Constraint):
         if self.is_discrete and value.is_floating_point():
             tests.append(is_whole(value))
         return functools.reduce(operator.and_, tests)
+
+    def _holds(self, value: Tensor) -> bool:
+        low, high, spec = self.lower_bound, self.upper_bound, value.spec
+        if isinstance(low, Tensor) or isinstance(high, Tensor) or spec.device is not cpu or spec.dtype not in REAL:
+            return False
+        if not spec.size or spec.placement is not None or (self.is_discrete and spec.floating):
+            return False
+        array = value._read_array("bool")
+        with silent():  # NaN is in no set
+            least, most = array.min(), array.max()
+        enough = low is None or (least >= low if self.lower_included else least > low)
+        return bool(enough and (high is None or (most <= high if self.upper_included else most < high)))
 
     def __str__(self) -> str:
         low, high = (bound_text(x) for x in (self.lower_bound, self.upper_bound))

@@ -63,8 +63,7 @@ class Distribution:
             return
         for name, constraint in self.arg_constraints.items():
             if not is_dependent(constraint) and (name in vars(self) or not hasattr(type(self), name)):
-                x = ensure_tensor(getattr(self, name))
-                self._require(name, x, constraint.check(x), constraint)
+                self._check(name, ensure_tensor(getattr(self, name)), constraint)
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -80,6 +79,11 @@ class Distribution:
     def event_shape(self) -> Size:
         """The shape of a single value."""
         return self._event_shape
+
+    def _check(self, name: str, x: Tensor, constraint: Constraint) -> None:
+        """Refuse elements outside a set; see `_require`."""
+        if self._validate_args and not is_tracing() and not constraint._holds(x):
+            self._require(name, x, constraint.check(x), constraint)
 
     def _require(self, name: str, x: Tensor, valid: Tensor | None, what: str | Constraint) -> None:
         """Refuse invalid parameters; on a device, with the next value that is read. valid: bool, True for valid
@@ -117,7 +121,7 @@ class Distribution:
                     value=value,
                 )
         if (support := self.support) is not None:
-            self._require("value", value, support.check(value), support)
+            self._check("value", value, support)
         return value
 
     def _extended_shape(self, sample_shape) -> tuple[int, ...]:

@@ -412,10 +412,17 @@ def split(input: Tensor, split_size_or_sections: int | Sequence[int], dim: int =
         if step < 1 and (step or size):  # nothing may be split into a part of size 0
             what = f"split: the size of a part must be at least 1, got {step}"
             fail(OutOfRangeError, what, "a size of at least 1", x=input)
-        parts = [min(step, size - start) for start in range(0, size, step or 1)] or [0]
+        return split_evenly(input, step, axis)
     ends = [0, *itertools.accumulate(parts)]
     front = (FULL_SLICE,) * axis
     return tuple([apply(s.getitem, input, index=(*front, (a, b, None))) for a, b in itertools.pairwise(ends)])
+
+
+def split_evenly(input: Tensor, step: int, axis: int) -> tuple[Tensor, ...]:
+    """The views of `step` elements along an axis; the last one may have fewer."""
+    size, front = input.spec.shape[axis], (FULL_SLICE,) * axis
+    starts = range(0, size or 1, step or 1)
+    return tuple([apply(s.getitem, input, index=(*front, (a, min(a + step, size), None))) for a in starts])
 
 
 @accept_axis
@@ -427,7 +434,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         fail(OutOfRangeError, f"chunk: chunks must be at least 1, got {chunks}", "at least 1", x=input)
     if not input.spec.shape[axis]:
         return split(input, [0] * chunks, axis)
-    return split(input, max(-(-input.spec.shape[axis] // chunks), 1), axis)
+    return split_evenly(input, -(-input.spec.shape[axis] // chunks), axis)
 
 
 @accept_axis

@@ -163,7 +163,7 @@ def match_product(bias, product):
 
 def split_axis(x: Spec) -> int:
     """The first axis that is split over ranks, or 0."""
-    return min([s.dim for s in x.sbp or () if s.kind == "split"], default=0)
+    return 0 if x.sbp is None else min([s.dim for s in x.sbp if s.kind == "split"], default=0)
 
 
 def affine(x, weight, bias=None):
@@ -179,7 +179,8 @@ def affine(x, weight, bias=None):
     axis = split_axis(x.spec)
     if 0 < axis < len(shape) - 1 and (bias is None or bias.spec.ndim == 1):  # a reshape keeps the split of axis 0
         return affine(x.transpose(0, axis), weight, bias).transpose(0, axis)
-    flat = x.reshape(math.prod(shape[:-1]), shape[-1])  # one large product, in forward and backward
+    rows_of_x = math.prod(shape[:-1]), shape[-1]  # one large product, in forward and backward
+    flat = apply(reshape, x, shape=rows_of_x) if x._alias is None else x.reshape(rows_of_x)
     out = apply(matmul, flat, weight, ta=False, tb=True)
     if bias is not None and bias.spec.shape == (rows,):
         return apply(reshape, out + match_product(bias, out), shape=(*shape[:-1], rows))

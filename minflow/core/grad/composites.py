@@ -205,7 +205,7 @@ def program_of(
         program.append(InnerNode(node.op, sources, node.attrs, node.out_specs, node.needs, saved, below))
     calls = [
         (kernel, reader([~k if k < 0 else first + k for k in arguments]), len(results) > 1)
-        for kernel, arguments, results in log.calls
+        for kernel, arguments, results, _ in log.calls
     ]
     results = [(registers[id(out.array)], out.spec) for out in outs]
     return Program(log.numbers, calls, results, entries, program, [place.get(out._value) for out in outs])

@@ -9,7 +9,9 @@ Read next: `autograd.py`, whose `pass_back` asks the mode for a replay.
 
 from __future__ import annotations
 
+import itertools
 import operator
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,11 +20,11 @@ from ..backend import Array
 from ..functionalize import Alias, new_alias, root_of, version_counter_of
 from ..infer import infer
 from ..ir import NUMBERS, InnerTape, Node, Value, inner_nodes
-from ..kernels import CALLS, DECOMPOSED, ON_CHANGE, prepared
+from ..kernels import CALLS, DECOMPOSED, ON_CHANGE, prepared, select
 from ..memory import MIN_CHECKED_BYTES
 from ..mode import using
 from ..op import Op
-from ..ops.shape import detach
+from ..ops.shape import detach, view_write
 from ..spec import DEPENDS_ON_DEFAULT, Spec, cpu
 from ..tensor import Tensor, new_tensor
 
@@ -183,9 +185,11 @@ class Log:
         self.arrays: list[Array] = []  # kept, so that their ids stay unique
         self.registers: dict[int, int] = {}
         self.numbers: list = []
-        self.calls: list[tuple[Callable, list[int], list[int]]] = []  # (kernel, registers, registers of results)
+        # (kernel, registers, registers of results, function that writes into its first register or None)
+        self.calls: list[tuple[Callable, list[int], list[int], Callable | None]] = []
         # id of the array of a view -> its source, kernel, op and attrs
         self.views: dict[int, tuple[Tensor, Callable, Op, Mapping]] = {}
+        self.own: set[int] = set()  # registers whose arrays share no memory with earlier ones
         self.complete = True
         self.known = len(known)
         self.arrays.extend(known)
@@ -227,7 +231,13 @@ class Log:
             else:
                 self.complete = False
                 return
-        self.calls.append((ready, arguments, self.add_results([x.array for x in results])))
+        overwrite = (
+            overwriting(inputs[0].spec, attrs["path"]) if op is view_write and arguments[0] in self.own else None
+        )
+        outs = self.add_results([x.array for x in results])
+        self.calls.append((ready, arguments, outs, overwrite))
+        if op.takes_out:
+            self.own.update(outs)
         if op.is_view and op is not detach and len(op.inputs) == 1:  # a link of a view path
             self.views[id(results[0].array)] = inputs[0], ready, op, attrs
 
@@ -246,7 +256,10 @@ class Log:
         first = len(self.numbers)
         moved = {~k: k for k in range(first)} | {k: first + k for k in range(self.known)}
         calls = []
-        for kernel, arguments, outs in reversed(kept):
+        uses = Counter(itertools.chain(created, *[arguments for _, arguments, *_ in kept]))
+        for kernel, arguments, outs, overwrite in reversed(kept):
+            if overwrite is not None and uses[arguments[0]] == 1:
+                kernel = overwrite
             calls.append((kernel, reader([moved[k] for k in arguments]), len(outs) > 1))
             moved |= {k: len(moved) + n for n, k in enumerate(outs)}
         return Recording(self.numbers, calls, [r._replace(register=moved.get(r.register, 0)) for r in results])
@@ -270,6 +283,23 @@ class Log:
                 return None
             g, kernel, op, attrs = self.views[id(g.array)]
             steps.append((kernel, (op, attrs)))
+
+
+def overwriting(spec: Spec, path: Sequence[tuple[Op, Mapping]]) -> Callable | None:
+    """The function (base, value) that writes a value through a view into the array of the base, and returns it; None if
+    there are several views. spec: of the base.
+    """
+    (op, attrs), *others = path
+    specialize = select(op).specialize
+    view = None if others or specialize is None else specialize(spec, **attrs)
+    if view is None:
+        return None
+
+    def overwrite(base: Array, value: Array) -> Array:
+        view(base)[...] = value
+        return base
+
+    return overwrite
 
 
 def runs_without_infer(op: Op, inputs: Sequence, tensors: Sequence[Tensor]) -> bool:

@@ -3,10 +3,13 @@
 That they have the bits of the rules, for each op: `test_ops.py`.
 """
 
+import math
+import warnings
+
 import pytest
 
 import minflow as flow
-from minflow.core.grad.replay import RECORDINGS, SEEN
+from minflow.core.grad.replay import RECORDINGS, SEEN, factory_of
 
 
 @pytest.fixture(autouse=True)
@@ -136,3 +139,57 @@ def test_views_without_attributes():
         x = flow.tensor([1.0, 2.0], requires_grad=True)
         (flow.complex(x, x * x) * (1 + 2j)).imag.sum().backward()
         assert x.grad.tolist() == [4.0, 6.0]
+
+
+def test_gradient_of_a_part_is_written_into_its_zeros():
+    x = flow.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for _ in range(4):
+        g = flow.tensor([4.0, 5.0])
+        y = x[1:]
+        y.backward(g)
+        assert (x.grad.tolist(), g.tolist(), y.tolist()) == ([0.0, 4.0, 5.0], [4.0, 5.0], [2.0, 3.0])
+        x.grad = None
+    (recording,) = recordings()
+    assert [kernel.__name__ for kernel, *_ in recording.calls][1:] == ["overwrite"]
+
+
+def test_part_of_a_gradient_is_not_overwritten():
+    """A rule that writes into a view of the arriving gradient, or into zeros that it also returns, copies them."""
+
+    class Written(flow.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return flow.slice_scatter(g.reshape(2), flow.tensor([7.0]), 0, 0, 1)
+
+    for _ in range(4):
+        x, g = flow.ones(2, requires_grad=True), flow.tensor([1.0, 2.0])
+        Written.apply(x).backward(g)
+        assert (x.grad.tolist(), g.tolist()) == ([7.0, 2.0], [1.0, 2.0])
+
+
+def test_recordings_of_one_form_share_a_source():
+    factory_of.cache_clear()
+    for n in (2, 3, 4):
+        for _ in range(3):
+            x, y = flow.ones(n, requires_grad=True), flow.ones(n, requires_grad=True)
+            (x * y).backward(flow.ones(n))
+    assert len(recordings()) == 3
+    assert factory_of.cache_info().currsize == 1
+
+
+def test_sums_of_gradients():
+    """Gradients are added in the order of the rules, and an infinite sum is no error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            x = flow.tensor([1.0, 2.0], requires_grad=True)
+            (x * 3e38 + x * 2e38 + x.reshape(2) * 1.0).backward(flow.ones(2))
+            assert x.grad.tolist() == [math.inf, math.inf]
+            y = flow.tensor([1.0, 2.0], requires_grad=True)
+            (first,) = flow.autograd.grad((y * y + y * y * y).sum(), y, create_graph=True)
+            first.sum().backward()
+            assert y.grad.tolist() == [8.0, 14.0]

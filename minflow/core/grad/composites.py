@@ -9,6 +9,7 @@ Read next: `replay.py`.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from ..op import Op
 from ..source_location import caller
 from ..spec import DEPENDS_ON_DEFAULT, Spec, cpu
 from ..tensor import Tensor, new_tensor
-from .replay import RECORDING_LIMIT, SEEN, Log, reader
+from .replay import RECORDING_LIMIT, SEEN, Log
 
 PROGRAMS: dict = {}  # key of a call -> SEEN, its Program, or None if it cannot be replayed; bounded
 DEPENDS_ON_DEFAULT.append(PROGRAMS.clear)
@@ -56,7 +57,8 @@ class InnerNode(NamedTuple):
 class Program(NamedTuple):
     """The kernels that compute a composite op. The registers are `numbers`, the arrays of the inputs, then the results.
 
-    calls: as those of a Recording.  outs: (register, spec) of each result.
+    calls: (kernel, function of the registers that gives its arguments, True if it has several results).
+    outs: (register, spec) of each result.
     entries: (register, the input whose version counter it shares, or None) of each array that the inner tape saves.
     outputs: of each result that needs a gradient; else None.
     """
@@ -147,6 +149,12 @@ def run(program: Program, inputs: Sequence) -> list | None:
     except Exception:
         return None
     return registers
+
+
+def reader(arguments: Sequence[int]) -> Callable:
+    """The function of the registers that gives those with these numbers."""
+    few = slice(arguments[0], arguments[0] + 1) if arguments else slice(0)
+    return operator.itemgetter(*arguments) if len(arguments) > 1 else operator.itemgetter(few)
 
 
 def entries_of(program: Program, registers: Sequence, inputs: Sequence) -> list[tuple]:

@@ -9,6 +9,7 @@ Read next: `autograd.py`, whose `pass_back` asks the mode for a replay.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
 from collections import Counter
@@ -53,12 +54,13 @@ class Recording(NamedTuple):
     """The kernels that compute the gradients of a node.
 
     The registers are `numbers`, then the arrays of the arriving gradients and the saved arrays, then the results.
-    calls: (kernel, function of the registers that gives its arguments, True if it has several results).
+    calls: (kernel, registers of its arguments, number of its results).  run: see `program_of`.
     """
 
     numbers: list
-    calls: list[tuple[Callable, Callable, bool]]
+    calls: list[tuple[Callable, list[int], int]]
     results: list[Result]
+    run: Any = None
 
 
 def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
@@ -82,7 +84,7 @@ def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
     except TypeError:  # an unhashable attr
         return None
     if recording.__class__ is Recording:
-        return run(recording, entries, gs)
+        return recording.run(gs, entries)
     if recording is SEEN:
         specs = [g.spec for g in gs if g is not None] + [x.spec for x in node.inputs if x.__class__ is Value]
         if any([spec.device is not cpu or spec.placement is not None for spec in specs]):
@@ -121,28 +123,44 @@ def shared_arrays(entries: Sequence[tuple]) -> tuple[int, ...]:
     return () if len(set(ids)) == len(ids) else tuple([ids.index(each) for each in ids])
 
 
-def run(recording: Recording, entries: Sequence[tuple], gs: Sequence) -> list[tuple[int, Any]] | None:
-    """The gradients by a recording; None if an array was written or a kernel raised: the rules raise the error."""
-    numbers, calls, results = recording
-    registers = numbers.copy()
-    for g in gs:
-        if g is not None:
-            registers.append(g.array)
-    for array, counter, version in entries:
-        if counter.version != version:
-            return None
-        registers.append(array)
-    try:
-        for call, arguments, many in calls:
-            result = call(*arguments(registers))
-            registers.extend(result) if many else registers.append(result)
-    except Exception:
-        return None
-    found = []
-    for place, arriving, register, spec, views in results:
-        result = gs[arriving] if arriving is not None else spec and new_tensor(registers[register], spec)
-        found.append((place, viewed(result, *views) if views else result))
-    return found
+def program_of(recording: Recording, gs: Sequence, saved: int) -> Callable[[Sequence, Sequence], list | None]:
+    """The function `run(gs, entries)` of a recording: (input index, gradient) pairs; None if an array was written or a
+    kernel raised, since then the rules raise the error. It is Python that is written for the recording, without loops.
+
+    saved: number of entries.
+    """
+    numbers, calls, results = recording.numbers, recording.calls, recording.results
+    arrays = [f"gs[{i}].array" for i, g in enumerate(gs) if g is not None] + [f"a{i}" for i in range(saved)]
+    names = [f"n{i}" for i in range(len(numbers))] + arrays
+    lines, tried = [], []
+    if saved:
+        lines.append("".join([f"(a{i}, c{i}, v{i}), " for i in range(saved)]) + "= entries")
+        lines.append("if " + " or ".join([f"c{i}.version != v{i}" for i in range(saved)]) + ": return None")
+    for i, (_, arguments, outs) in enumerate(calls):
+        found = [f"r{len(names) + k}" for k in range(outs)]
+        tried.append(f"{', '.join(found)} = k{i}({', '.join([names[k] for k in arguments])})")
+        names += found
+    if tried:
+        lines += ["try:", *[f"    {line}" for line in tried], "except Exception: return None"]
+    pairs = []
+    for i, (_, arriving, register, spec, views) in enumerate(results):
+        result = "None" if spec is None else f"new_tensor({names[register]}, s{i})"
+        result = result if arriving is None else f"gs[{arriving}]"
+        pairs.append(f"(p{i}, {f'viewed({result}, *w{i})' if views else result})")
+    lines.append(f"return [{', '.join(pairs)}]")
+    constants = {f"n{i}": x for i, x in enumerate(numbers)} | {f"k{i}": call[0] for i, call in enumerate(calls)}
+    for i, result in enumerate(results):
+        constants |= {f"p{i}": result.place, f"s{i}": result.spec, f"w{i}": result.views}
+    text = "\n        ".join([f"def make({', '.join(constants)}):\n    def run(gs, entries):", *lines])
+    return factory_of(f"{text}\n    return run")(**constants)
+
+
+@functools.cache
+def factory_of(text: str) -> Callable:
+    """The function `make` that this source defines. Recordings of one form have one source."""
+    names = {"new_tensor": new_tensor, "viewed": viewed}
+    exec(compile(text, __file__, "exec"), names)
+    return names["make"]
 
 
 def viewed(x: Any, kernels: Sequence[Callable], path: Sequence[tuple[Op, Mapping]], spec: Spec) -> Tensor:
@@ -154,12 +172,6 @@ def viewed(x: Any, kernels: Sequence[Callable], path: Sequence[tuple[Op, Mapping
     view._alias = new_alias(Alias, (root, (*before, *path), root._value))
     view._version_counter = version_counter_of(x)
     return view
-
-
-def reader(arguments: Sequence[int]) -> Callable:
-    """The function of the registers that gives those with these numbers."""
-    few = slice(arguments[0], arguments[0] + 1) if arguments else slice(0)
-    return operator.itemgetter(*arguments) if len(arguments) > 1 else operator.itemgetter(few)
 
 
 def record(mode: Any, node: Node, gs: list, saved: Sequence[Array]) -> tuple[list[tuple[int, Any]], Recording | None]:
@@ -260,9 +272,11 @@ class Log:
         for kernel, arguments, outs, overwrite in reversed(kept):
             if overwrite is not None and uses[arguments[0]] == 1:
                 kernel = overwrite
-            calls.append((kernel, reader([moved[k] for k in arguments]), len(outs) > 1))
+            calls.append((kernel, [moved[k] for k in arguments], len(outs)))
             moved |= {k: len(moved) + n for n, k in enumerate(outs)}
-        return Recording(self.numbers, calls, [r._replace(register=moved.get(r.register, 0)) for r in results])
+        found = [r._replace(register=moved.get(r.register, 0)) for r in results]
+        recording = Recording(self.numbers, calls, found)
+        return recording._replace(run=program_of(recording, gs, self.known - len([g for g in gs if g is not None])))
 
     def result(self, place: int, g: Any, gs: Sequence) -> Result | None:
         """The Result that gives this gradient; None if there is none."""

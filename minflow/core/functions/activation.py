@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def check_input(name: str, input: Tensor, floating: bool = False) -> None:
     """Return input as a tensor; refuse anything else and, if `floating`, dtypes that are not floating."""
-    if not is_tensor(input):
+    if not hasattr(input, "spec"):
         raise not_a_tensor(name, "input", input)
     if floating and not input.spec.floating:
         fail(DTypeError, f"{name}: input must be floating, got {input.dtype.name}", "x.float() first", input=input)

@@ -6,6 +6,7 @@ Read next: `../../core/ops/elementwise.py`, `../../core/ops/softmax.py`.
 
 from __future__ import annotations
 
+from ...core.dispatch import apply
 from ...core.functionalize import apply_inplace, call_inplace
 from ...core.functions import activation as activations
 from ...core.functions.activation import (
@@ -35,7 +36,7 @@ from .arguments import normalize_axis
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)."""
     check_input("relu", input)
-    return input.relu_() if inplace else e.relu(input)
+    return input.relu_() if inplace else apply(e.relu, input)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -47,13 +48,13 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x if x > 0, else negative_slope * x."""
     check_input("leaky_relu", input, floating=True)
-    return call_inplace(a.leaky_relu, input, negative_slope) if inplace else a.leaky_relu(input, negative_slope)
+    return call_inplace(a.leaky_relu, input, negative_slope) if inplace else apply(a.leaky_relu, input, negative_slope)
 
 
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x))."""
     check_input("sigmoid", input)
-    return e.sigmoid(input)
+    return apply(e.sigmoid, input)
 
 
 def logsigmoid(input: Tensor) -> Tensor:
@@ -65,21 +66,21 @@ def logsigmoid(input: Tensor) -> Tensor:
 def tanh(input: Tensor) -> Tensor:
     """(exp(x) - exp(-x)) / (exp(x) + exp(-x))."""
     check_input("tanh", input)
-    return e.tanh(input)
+    return apply(e.tanh, input)
 
 
 def softmax(input: Tensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) along axis dim. dtype: the dtype of the computation, by default the input's."""
     check_input("softmax", input)
-    input = maybe_to(input, dtype)
-    return s.softmax(input, dim=softmax_axis("softmax", input, dim))
+    input = input if dtype is None else maybe_to(input, dtype)
+    return apply(s.softmax, input, dim=softmax_axis("softmax", input, dim))
 
 
 def log_softmax(input: Tensor, dim: int | None = None, dtype: DType | None = None) -> Tensor:
     """log(softmax(x)) along axis dim, computed without overflow."""
     check_input("log_softmax", input)
-    input = maybe_to(input, dtype)
-    return s.log_softmax(input, dim=softmax_axis("log_softmax", input, dim))
+    input = input if dtype is None else maybe_to(input, dtype)
+    return apply(s.log_softmax, input, dim=softmax_axis("log_softmax", input, dim))
 
 
 def softmax_axis(name: str, input: Tensor, dim: int | None) -> int:

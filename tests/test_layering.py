@@ -250,7 +250,8 @@ NUMPY = {
     "core.host.scratch": "scratch memory for its kernels",
     "core.source_location": "skips the frames of its functions",
     "io.other_formats": "reads files of NumPy by its own functions",
-    "nn.graph.side_effects": "reports draws of np.random while a graph is built, and restores it after a mere trace",
+    "nn.graph.side_effects": "reports draws of np.random while a graph is built",
+    "nn.graph.undo": "restores np.random after a trace without side effects",
     "testing": "make_tensor draws from np.random, which its users seed",
     "utils.data.workers": "seeds the generator of NumPy in worker processes",
 }

@@ -24,7 +24,7 @@ from ..job.function import Job
 from ..nn.graph.build import Build, Observer
 from ..nn.graph.compiled import CompiledGraph
 from ..nn.graph.key import differences
-from ..nn.graph.side_effects import undoing_side_effects
+from ..nn.graph.undo import undoing_side_effects
 
 
 def check_unchanged(name: str, plans: PlanCache, compiled: Any, dtype: Any = None) -> None:
@@ -55,7 +55,7 @@ def retrace_graph(graph: Any, compiled: CompiledGraph, specs: Sequence[Spec]) ->
     with current_context().plan_lock, BUILD_LOCK, collector_waiting():
         build = Build(graph, compiled.build.tree, inputs)
         build.observer = Observer()
-        with undoing_side_effects([graph, *[module for _, module in graph.all_modules()]]):
+        with undoing_side_effects([("self", graph), *graph.all_modules()]):
             copy_context().run(run_in_mode, build.run, MODE.get().replace(grad=compiled.mode[0]))
         return build
 
@@ -64,7 +64,7 @@ def retrace_job(job: Job, specs: Sequence[Spec]) -> tuple[JobBuild, Any]:
     """Trace a job's function with inputs of these specs. Returns its build and the Part. The session is unchanged."""
     with current_context().plan_lock, BUILD_LOCK, collector_waiting():
         build = JobBuild(job, job.session, [list(specs)])
-        with undoing_side_effects(list(job.modules.values())):
+        with undoing_side_effects([("", module) for module in job.modules.values()]):
             part = copy_context().run(run_in_mode, build.run, MODE.get(), f"the job function {job.name}")
             build.roll_back()
         return build, part

@@ -358,7 +358,7 @@ def compile_graph(graph: Any, args: tuple, kwargs: dict, inputs: tuple) -> Compi
     compiled.note = f"build ran again: {dynamic.reason}" if dynamic.reason else ""
     store(graph, inputs, compiled)
     dynamic_shapes(graph, build).add(
-        PlainTrace(tuple(build.input_specs), build, parts, compiled.reads, compiled.number)
+        PlainTrace(tuple(build.input_specs), build, parts, compiled.reads, compiled.number, reads)
     )
     unseen = side_effects.notices_of_reads(compiled.reads, own["_noticed"], "build", type(graph).build.__code__)
     for notice in (*build.notices, *unseen):

@@ -29,7 +29,8 @@ from ...core.symbolic_shapes import ShapeEnv
 from ...core.tensor import Tensor, new_tensor
 from ..buffer_links import BufferLink
 from .build import Build, ModuleCall, Observer, TraceResult
-from .side_effects import undoing_side_effects
+from .python_state import BuildReads
+from .undo import undoing_side_effects
 
 MAX_PROGRAMS = 4  # symbolic programs, and plain traces to compare with, that a graph keeps
 MAX_FAILURES = 3  # after this many symbolic traces in vain, builds are as they are
@@ -37,7 +38,7 @@ MAX_FAILURES = 3  # after this many symbolic traces in vain, builds are as they 
 
 class PlainTrace(NamedTuple):
     """A trace without symbols. specs: those of the inputs.  build, parts: the result of the build.  reads, number: see
-    `CompiledGraph`.
+    `CompiledGraph`.  code: what the code of the build names.
     """
 
     specs: tuple[Spec, ...]
@@ -45,6 +46,7 @@ class PlainTrace(NamedTuple):
     parts: list[Part]
     reads: list
     number: int
+    code: BuildReads
 
 
 class Refused(Exception):
@@ -241,8 +243,8 @@ class DynamicShapes:
         ]
         symbolic = SymbolicBuild(build.graph, build.tree, build.inputs, shapes, env)
         try:
-            modules = [module for _, module in build.graph.all_modules()]
-            with undoing_side_effects([build.graph, *modules]), symbolic_len():
+            owners = [("self", build.graph), *build.graph.all_modules()]
+            with undoing_side_effects(owners, plain.code) as undo, symbolic_len():
                 parts = copy_context().run(symbolic.run)
             dynamic = DynamicProgram(symbolic, parts, env, names, plain, specs)
             before = {name: plain.specs[i].shape[axis] for (i, axis), name in names.items()}
@@ -254,9 +256,11 @@ class DynamicShapes:
             ) from None
         finally:
             env.active = False
-        check_result(symbolic)
+        broken = dynamic.program.broken_guard(before)
         if what:
-            raise Refused(dynamic.program.broken_guard(before) or what)
+            raise Refused(broken or what)
+        if undo.sized or (undo.changed and broken):
+            raise Refused(f"build sets {undo.sized}, which depends on a size" if undo.sized else broken)
         return dynamic
 
 
@@ -301,9 +305,6 @@ def names_of(build: Build, before: Sequence[Spec], now: Sequence[Spec]) -> tuple
 def check_supported(build: Build, plain: PlainTrace) -> None:
     """Raise Refused for graphs whose traces are not compared."""
     graph = build.graph
-    if plain.build.volatile:
-        path, name = sorted(plain.build.volatile)[0]
-        raise Refused(f"build sets {path}.{name}")
     if drawn := [n for n in plain.build.notices if n.kind in ("random", "time")]:
         raise Refused(drawn[0].text)
     if graph.config.accumulation > 1:
@@ -335,9 +336,3 @@ def asks_type(function: Any) -> bool:
 def specs_in(part: Part) -> list[Spec]:
     sources = (*part.graph.inputs, *part.graph.states)
     return [spec for node in (*sources, *part.graph.nodes) for spec in node.out_specs]
-
-
-def check_result(build: Build) -> None:
-    if build.volatile:
-        path, name = sorted(build.volatile)[0]
-        raise Refused(f"build sets {path}.{name}")

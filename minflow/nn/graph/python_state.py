@@ -168,9 +168,14 @@ def untracked_description(value: Any) -> str:
         return ""
     if getattr(getattr(kind, "__dataclass_params__", None), "frozen", False):
         return ""
+    return f"an object of class {kind.__name__}" if is_user_class(kind) else ""
+
+
+def is_user_class(kind: type) -> bool:
+    """True for a class of the user, and for a plain namespace."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     own = kind.__module__ == "__main__" or (file is not None and is_user_file(file))
-    return f"an object of class {kind.__name__}" if own or is_instance_by_name(value, NAMESPACES) else ""
+    return own or any((base.__module__, base.__name__) in NAMESPACES for base in kind.__mro__)
 
 
 def describe_data(value: Any) -> str:
@@ -261,26 +266,28 @@ class ElementsRead:
 class CodeNames(NamedTuple):
     """Names that a code object and nested ones read, with locations: globals, enclosing variables, and attributes.
 
-    stored: the enclosing variables that this code writes.
+    stored, set_attributes: the globals and enclosing variables, and the attributes, that this code writes.
     """
 
     globals: dict[str, Where]
     closure_vars: dict[str, Where]
     attributes: dict[str, Where]
     stored: dict[str, Where]
+    set_attributes: dict[str, Where]
 
 
 INSTRUCTIONS = {  # name of an instruction -> the field of CodeNames that its name belongs to
     **dict.fromkeys(("LOAD_GLOBAL", "LOAD_NAME"), "globals"),
     **dict.fromkeys(("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"), "closure_vars"),
     **dict.fromkeys(("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"), "attributes"),
-    "STORE_DEREF": "stored",
+    **dict.fromkeys(("STORE_GLOBAL", "STORE_DEREF"), "stored"),
+    "STORE_ATTR": "set_attributes",
 }
 
 
 @functools.lru_cache(maxsize=4_096)
 def names_in_code(code: CodeType, skipped: frozenset[CodeType] = frozenset()) -> CodeNames:
-    found = CodeNames({}, {}, {}, {})
+    found = CodeNames({}, {}, {}, {}, {})
     for step in dis.get_instructions(code):
         if step.opname in INSTRUCTIONS:
             getattr(found, INSTRUCTIONS[step.opname]).setdefault(step.argval, (code, step.offset))
@@ -299,14 +306,17 @@ class BuildReads:
     """The Python state that a build read.
 
     untracked: name -> state that its plan does not follow.  variables: names of tensors, which the plan follows.
-    attributes: the names of all attributes.  modules: id -> (name, module) of globals and enclosing variables that are
-    or contain modules: their attributes and tensors can be read without a call.
+    attributes: the names of all attributes.  named, named_attributes: all globals and enclosing variables, and
+    attributes, also those that it only writes.  modules: id -> (name, module) of globals and enclosing variables that
+    are or contain modules: their attributes and tensors can be read without a call.
     """
 
     def __init__(self) -> None:
         self.untracked: dict[str, UntrackedRead] = {}
         self.variables: Variables = {}
+        self.named: Variables = {}
         self.attributes: set[str] = set()
+        self.named_attributes: set[str] = set()
         self.modules: dict[int, tuple[str, Module]] = {}
 
     def add_modules(self, name: str, value: Any) -> None:
@@ -337,10 +347,14 @@ class BuildReads:
             seen.add((function, kind))
             reads = names_in_code(code, skipped)
             self.attributes.update(reads.attributes)
+            self.named_attributes.update(reads.attributes, reads.set_attributes)
             space, cells = function.__globals__, dict(zip(code.co_freevars, function.__closure__ or ()))
             values = [(Variable(name, space), where) for name, where in reads.globals.items() if name in space]
             names = [name for name in cells if name in reads.closure_vars]
             values += [(Variable(name, cells[name]), reads.closure_vars[name]) for name in names]
+            stored = [Variable(name, cells.get(name, space)) for name in reads.stored]
+            for variable in (*stored, *[variable for variable, _ in values]):
+                self.named[id(variable.namespace), variable.name] = variable
             for variable, where in values:
                 # variables that the function itself sets, such as a counter, change at each call only in eager mode
                 follow = follow_closures and variable.name not in reads.stored

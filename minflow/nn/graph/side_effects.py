@@ -1,7 +1,7 @@
 """Side effects of build, which a plan does not repeat: print, writes to attributes, `random`, `time`.
 
 Each is reported once. Also records the attributes written during build, for `messages.remove_symbolic_tensors` and for
-the plan's key. Read next: `build.py`.
+the plan's key. Read next: `undo.py`, `build.py`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import dis
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType
 from typing import Any, NamedTuple
@@ -20,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.ir import Where, where_text
-from ...core.random import default_generator
-from ...core.source_location import IS_MINFLOW_FILE, NOTICES, warn_at
+from ...core.source_location import IS_MINFLOW_FILE, warn_at
 from ...core.tensor import Tensor
 from .python_state import UntrackedRead, changes_inside, display_text, is_user_file, snapshot
 
@@ -243,57 +241,3 @@ def warn_of_reads(job: str, reads: list[UntrackedRead], noticed: set, code: Code
         warn_at(
             f"job {job}: {notice.text}", hint, {}, notice.where, f"at {where_text(notice.where)}", f"job {job} {notice}"
         )
-
-
-# ---- side effects of a build -----------------------------------------------------------------------------------------
-
-
-@contextmanager
-def undoing_side_effects(owners: Sequence[Any]) -> Iterator[None]:
-    """Context manager: undo changes to these objects and to random generators, and suppress output."""
-    contents: dict[int, tuple[Any, Any]] = {}
-    attributes = [(owner.__dict__, dict(owner.__dict__)) for owner in owners]
-    for _, values in attributes:
-        for value in values.values():
-            record_contents(value, contents)
-    import random
-
-    numbers = random.getstate(), np.random.get_state()
-    drawn = default_generator.seed_, default_generator.key, default_generator.counter
-    notices, shown, thread = NOTICES.on, builtins.print, threading.get_ident()
-
-    def silent(*args: Any, **options: Any) -> None:
-        if threading.get_ident() != thread or options.get("file") not in (None, sys.stdout, sys.stderr):
-            shown(*args, **options)
-
-    try:
-        NOTICES.on, builtins.print = False, silent
-        yield
-    finally:
-        builtins.print, NOTICES.on = shown, notices
-        random.setstate(numbers[0])
-        np.random.set_state(numbers[1])
-        default_generator.seed_, default_generator.key, default_generator.counter = drawn
-        for now, before in attributes:
-            for name in now.keys() - before.keys():
-                del now[name]
-            now.update(before)
-        for box, before in contents.values():
-            if content_ids(box) != content_ids(before):
-                box.clear()
-                (box.update if isinstance(box, dict | set) else box.extend)(before)
-
-
-def record_contents(value: Any, contents: dict[int, tuple[Any, Any]]) -> None:
-    """Record the contents of nested lists, dicts and sets."""
-    if isinstance(value, tuple):
-        for x in value:
-            record_contents(x, contents)
-    elif type(value) in (list, dict, set, deque) and id(value) not in contents:
-        contents[id(value)] = value, value.copy()
-        for x in value.values() if isinstance(value, dict) else value:
-            record_contents(x, contents)
-
-
-def content_ids(box: Any) -> list:
-    return [*map(id, box), *map(id, box.values())] if isinstance(box, dict) else list(map(id, box))

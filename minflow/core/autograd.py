@@ -547,10 +547,12 @@ def accumulate_grad(leaf, g, taken: set[int], create_graph: bool) -> None:
         read = old.array is not None and old.spec.device is cpu
         old._accumulated_after_step = old._used_by_step and (bool(old.array.any()) if read else old.array is None)
         if create_graph:
-            leaf._gradient = add(leaf._gradient, g)
-        else:
+            leaf._gradient = add(old, g)
+        elif old._needs or g._needs:
             with no_grad():
-                apply_inplace(add, leaf._gradient, g)
+                apply_inplace(add, old, g)
+        else:
+            apply_inplace(add, old, g)
     else:
         if g._alias is not None or id(g) in taken or (g.array is not None and g.array.base is not None):
             g = clone(g)

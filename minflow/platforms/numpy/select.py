@@ -101,8 +101,12 @@ def select_scaled(values, x, slope, out) -> bool:
         return False
     if not values.dtype == x.dtype == out.dtype:
         return False
-    values, x, out = [v.reshape(-1) for v in (values, x, out)]
     factors = np.array([slope, 1], x.dtype)
+    if x.size <= CHUNK:
+        with silent():
+            np.multiply(values, factors.take(np.greater(x, 0).view("i1")), out=out)
+        return True
+    values, x, out = [v.reshape(-1) for v in (values, x, out)]
     with silent():
         for first in range(0, x.size, CHUNK):
             here = slice(first, first + CHUNK)

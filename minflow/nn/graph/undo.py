@@ -1,8 +1,8 @@
 """Traces without side effects: what the program's code changes outside of its trace is undone afterwards.
 
 Undone are: attributes of the graph and its modules, with the contents of their containers; globals and enclosing
-variables that the code names, with theirs, and attributes of the program's objects and classes if their names occur in
-the code; random generators. Printed text is suppressed. Read next: `dynamic.py`.
+variables that the code names, with theirs, and attributes of the program's objects, classes, functions and modules if
+their names occur in the code; random generators. Printed text is suppressed. Read next: `dynamic.py`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import CellType
+from types import CellType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,16 @@ from ...core.source_location import NOTICES
 from ...core.symbolic_shapes import SYMBOLIC
 from ...core.tensor import Tensor
 from ..module import Module
-from .python_state import CONTAINERS, MAX_ENTRIES, MAX_LEVELS, BuildReads, entries_of, is_user_class, small_array
+from .python_state import (
+    CONTAINERS,
+    MAX_ENTRIES,
+    MAX_LEVELS,
+    BuildReads,
+    entries_of,
+    is_user_class,
+    is_user_file,
+    small_array,
+)
 
 
 class Names(NamedTuple):
@@ -102,7 +111,7 @@ class Undo:
                 self.record(path, x)
         elif isinstance(value, type):
             self.record_class(value)
-        elif is_user_class(type(value)) and not isinstance(value, Tensor | Module):
+        elif belongs_to_user(value) and not isinstance(value, Tensor | Module):
             self.seen.add(id(value))
             if isinstance(own := getattr(value, "__dict__", None), dict):
                 self.record_names(Names(f"{path}.", own, self.attributes))
@@ -140,6 +149,13 @@ class Undo:
     def sized(self) -> str:
         """Name of the first value that holds sizes or tensors of the trace; "" if there is none."""
         return next((path for path, value in self.changed if holds_sizes(value)), "")
+
+
+def belongs_to_user(value: Any) -> bool:
+    """True for a module or function of the program, or an object of one of its classes."""
+    if isinstance(value, ModuleType):
+        return (file := getattr(value, "__file__", None)) is not None and is_user_file(file)
+    return is_user_file(value.__code__.co_filename) if isinstance(value, FunctionType) else is_user_class(type(value))
 
 
 def contents_of(box: Any) -> Any:

@@ -10,6 +10,7 @@ import pickle
 import random
 import re
 import struct
+import sys
 from decimal import Decimal
 from fractions import Fraction
 
@@ -231,8 +232,8 @@ def test_a_view_that_exists_at_one_size_alone():
         np.testing.assert_array_equal(graph(x).numpy(), model(x).numpy())
 
 
-LOG, TABLE, ROWS = [], {}, np.zeros(3, "int64")
-last = total = None
+LOG, TABLE, ROWS, THIS = [], {}, np.zeros(3, "int64"), sys.modules[__name__]
+last = total = size = None
 
 
 class Journal:
@@ -291,6 +292,8 @@ KEEPING = {
     "a list of the graph": lambda graph, x: graph.steps.append(x.shape[0] / 2),
     "an object": lambda graph, x: set_size(journal, x.shape[0]),
     "a class": lambda graph, x: set_size(Journal, x.shape[0]),
+    "a function": lambda graph, x: set_size(set_size, x.shape[0]),
+    "a module": lambda graph, x: set_size(THIS, x.shape[0]),
     "an array": lambda graph, x: ROWS.__setitem__(1, x.shape[0]),
     "text": lambda graph, x: LOG.append(f"{x.shape[0]} rows"),
     "a branch": lambda graph, x: TABLE.update(big=x.shape[0] > 8),
@@ -300,7 +303,7 @@ KEEPING = {
 
 def kept_state(graph):
     """Sizes that the program keeps, as text."""
-    state = graph.rows, graph.steps, last, LOG, TABLE, ROWS.tolist(), journal.size, Journal.size
+    state = graph.rows, graph.steps, last, LOG, TABLE, ROWS.tolist(), journal.size, Journal.size, set_size.size, size
     return re.sub(r"tensor\(.*?\)|<.*?>", "tensor", repr(state))
 
 
@@ -311,7 +314,7 @@ def test_sizes_that_build_keeps_are_those_of_each_call(case):
     for shared in (True, False):
         set_global(None)
         LOG.clear(), TABLE.clear(), ROWS.fill(0)
-        journal.size = Journal.size = None
+        journal.size = Journal.size = set_size.size = THIS.size = None
         graph = FunctionGraph(lambda graph, x: keep(graph, x) or x * 2)
         graph.rows, graph.steps = 0, []
         states.append([])

@@ -20,6 +20,7 @@ from minflow import distributed as dist, nn
 from minflow.distributed.launch import main
 from minflow.distributed.processes.mpiexec import launcher
 from minflow.nn.parallel import DistributedDataParallel
+from tests.clocks import until
 from tests.distributed.rank_programs import PROGRAMS
 from tests.processes import TOP, environment, python
 
@@ -304,16 +305,15 @@ PLACE = r"rank 1 +is at test_ranks.py:\d+  release\.wait.*this line"
 
 @pytest.mark.parametrize("call_of", [timeout_of_all, timeout_of_a_group, timeout_of_a_call])
 def test_place_of_a_missing_rank_is_shown(call_of):
-    arrived, release = threading.Event(), threading.Event()
+    release = threading.Event()
 
     def work():
         call = call_of()
         if dist.get_rank() == 1:
-            arrived.set()
-            release.wait(20)  # this line
+            release.wait(60)  # this line
         else:
             try:
-                assert arrived.wait(60)
+                until(lambda: release._cond._waiters)  # before the 0.3 seconds begin
                 call()
             finally:
                 release.set()

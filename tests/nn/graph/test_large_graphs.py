@@ -163,7 +163,12 @@ def test_first_call_is_linear_in_the_number_of_layers(make, platform, kernels_of
 @pytest.mark.filterwarnings("ignore:.*build uses")
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [linear, predicting, outside])
-def test_first_call_of_5000_layers_takes_at_most_six_times_that_of_1000(make):
+def test_first_call_of_5000_layers_is_linear(make):
+    """Calls are counted, and the processor time of C functions is far below that of a quadratic algorithm: 25 times.
+
+    It is above five times, since 5,000 layers need more memory than caches have.
+    """
+
     def seconds(layers):
         call = make(layers)
         start = time.process_time()
@@ -171,9 +176,10 @@ def test_first_call_of_5000_layers_takes_at_most_six_times_that_of_1000(make):
         return time.process_time() - start
 
     make(3)()
+    assert calls(make(1000)) < 5.05 * calls(make(200))
     for _ in range(8):  # pairs, because under load a large model waits longer for memory than a small one
         small, large = seconds(1000), seconds(5000)
-        if large < 10 and large < 6 * small:
+        if large < 8 * small:
             return
     raise AssertionError(f"1,000 layers {small:.2f} s, 5,000 layers {large:.2f} s of processor time")
 

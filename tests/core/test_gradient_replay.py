@@ -193,3 +193,13 @@ def test_sums_of_gradients():
             (first,) = flow.autograd.grad((y * y + y * y * y).sum(), y, create_graph=True)
             first.sum().backward()
             assert y.grad.tolist() == [8.0, 14.0]
+
+
+def test_gradients_of_many_parts_need_no_source():
+    factory_of.cache_clear()
+    xs = [flow.tensor(float(i), requires_grad=True) for i in range(20)]
+    for k in range(1, 5):
+        flow.stack(xs).backward(flow.arange(20.0))
+        assert [x.grad.item() for x in xs] == [float(k * i) for i in range(20)]
+    assert len(recordings()) == 1
+    assert factory_of.cache_info().currsize == 0

@@ -30,6 +30,7 @@ from ..spec import DEPENDS_ON_DEFAULT, Spec, cpu
 from ..tensor import Tensor, new_tensor
 
 RECORDING_LIMIT = 4000
+MANY_RESULTS = 8
 SEEN = object()  # in place of a Recording: one node with this key has been differentiated
 RECORDINGS: dict = {}  # key of a node -> SEEN, its Recording, or None if it cannot be replayed; bounded
 DEPENDS_ON_DEFAULT.append(RECORDINGS.clear)
@@ -130,6 +131,9 @@ def program_of(recording: Recording, gs: Sequence, saved: int) -> Callable[[Sequ
     saved: number of entries.
     """
     numbers, calls, results = recording.numbers, recording.calls, recording.results
+    if not saved and len(results) > MANY_RESULTS and all([r.arriving is not None and r.views for r in results]):
+        parts = [(r.place, r.arriving, r.views) for r in results]  # of `stack`: compiling them takes longer than a loop
+        return lambda gs, entries: [(place, viewed(gs[k], *views)) for place, k, views in parts]
     arrays = [f"gs[{i}].array" for i, g in enumerate(gs) if g is not None] + [f"a{i}" for i in range(saved)]
     names = [f"n{i}" for i in range(len(numbers))] + arrays
     lines, tried = [], []
@@ -143,19 +147,19 @@ def program_of(recording: Recording, gs: Sequence, saved: int) -> Callable[[Sequ
     if tried:
         lines += ["try:", *[f"    {line}" for line in tried], "except Exception: return None"]
     pairs = []
-    for i, (_, arriving, register, spec, views) in enumerate(results):
+    for i, (place, arriving, register, spec, views) in enumerate(results):
         result = "None" if spec is None else f"new_tensor({names[register]}, s{i})"
         result = result if arriving is None else f"gs[{arriving}]"
-        pairs.append(f"(p{i}, {f'viewed({result}, *w{i})' if views else result})")
+        pairs.append(f"({place}, {f'viewed({result}, *w{i})' if views else result})")
     lines.append(f"return [{', '.join(pairs)}]")
     constants = {f"n{i}": x for i, x in enumerate(numbers)} | {f"k{i}": call[0] for i, call in enumerate(calls)}
     for i, result in enumerate(results):
-        constants |= {f"p{i}": result.place, f"s{i}": result.spec, f"w{i}": result.views}
+        constants |= {f"s{i}": result.spec} if result.views is None else {f"s{i}": result.spec, f"w{i}": result.views}
     text = "\n        ".join([f"def make({', '.join(constants)}):\n    def run(gs, entries):", *lines])
     return factory_of(f"{text}\n    return run")(**constants)
 
 
-@functools.cache
+@functools.lru_cache(RECORDING_LIMIT)
 def factory_of(text: str) -> Callable:
     """The function `make` that this source defines. Recordings of one form have one source."""
     names = {"new_tensor": new_tensor, "viewed": viewed}

@@ -16,6 +16,7 @@ from ..core.base.errors import MinflowError
 from ..diagnosis import frames, notebook
 from ..diagnosis.name_suggestions import similar_names
 from .answer_source import top_names
+from .cells import check_cell
 from .definition import Exercise
 from .i18n import find_non_ascii, say
 from .registry import find
@@ -252,6 +253,8 @@ def missing_answer(error: BaseException) -> MissingAnswer | None:
     except LookupError:
         return None
     hint = failed_run(exercise) if exercise.answer == name else ""
+    if not re.search(rf"\b{name}\b", call := check_cell(exercise.name)):
+        hint = say("This check is called as {call}.", call=f"`{call}`")
     hint = hint or say(
         "run the cell above that sets {name}. After a restart of the kernel nothing is set: Run > Run All Above "
         "Selected Cell",

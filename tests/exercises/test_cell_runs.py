@@ -105,6 +105,7 @@ def test_checks_without_an_answer(kernel):
             'check("blind", share)': "run the cell above that sets share. After a restart of the kernel",
             'check("blind")': 'This check is called as `check("blind", share)`.',
             'check("blind", 0.1, 2)': 'This check is called as `check("blind", share)`.',
+            'check("blind", shar)': 'This check is called as `check("blind", share)`.',
             'check("slope", print, 3)': 'This check is called as `check("slope", slope)`.',
             'check("blnd", 0.1)': "UnknownExercise there is no exercise 'blnd' where at In[",
         }.items():

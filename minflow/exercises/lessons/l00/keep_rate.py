@@ -91,6 +91,20 @@ def best_rate(losses):
     return lowest(losses, lambda values: last_ten(without_nan(values[-10:]) or [math.inf]))
 
 
+@exercise.wrong("nan as 0",
+                "A NaN counts as 0 in yours, so a broken rate looks better than all others.",
+                "A rate with NaN in its last ten losses is broken: leave it out.")
+def best_rate(losses):
+    return min(losses, key=lambda rate: last_ten([value if value == value else 0 for value in losses[rate]]))
+
+
+@exercise.wrong("nan anywhere",
+                "You leave out a rate for a NaN long before the end of its curve. Where does a NaN count?",
+                "Look for NaN in `values[-10:]` alone.")
+def best_rate(losses):
+    return lowest(losses, lambda values: last_ten(values) + 0 * sum(values))
+
+
 @exercise.wrong("lowest once",
                 "You take the lowest loss of the whole curve. Lowest *once* is not where it ended.",
                 "Take the last ten losses of each rate, and their mean.")
@@ -113,9 +127,16 @@ def best_rate(losses):
     return lowest(losses, lambda values: float(np.median(values[-10:])))
 
 
-@exercise.wrong("last one",
-                "You take the last loss only. One noisy step decides.",
-                "`values[-1]` is one number, `values[-10:]` are the last ten.")
+LAST = ("You take the last loss only. One noisy step decides.",
+        "`values[-1]` is one number, `values[-10:]` are the last ten.")
+
+
+@exercise.wrong("last one, with nan", *LAST)
+def best_rate(losses):
+    return min(losses, key=lambda rate: losses[rate][-1])
+
+
+@exercise.wrong("last one", *LAST)
 def best_rate(losses):
     return lowest(losses, lambda values: values[-1])
 
@@ -176,9 +197,16 @@ def best_rate(losses):
     return lowest(losses, lambda values: -last_ten(values))
 
 
-@exercise.wrong("first ten",
-                "You look at how the curves begin. How do they end?",
-                "`values[:10]` are the first ten, `values[-10:]` the last.")
+FIRST = ("You look at how the curves begin. How do they end?",
+         "`values[:10]` are the first ten, `values[-10:]` the last.")
+
+
+@exercise.wrong("first ten, with nan", *FIRST)
+def best_rate(losses):
+    return min(losses, key=lambda rate: last_ten(losses[rate][:10]))
+
+
+@exercise.wrong("first ten", *FIRST)
 def best_rate(losses):
     return lowest(losses, lambda values: last_ten(values[:10]))
 
@@ -306,6 +334,20 @@ def best_rate(losses):
     return 0.1
 
 
+@exercise.wrong("the smallest rate",
+                "You compare the rates themselves. Their losses decide which one to keep.",
+                "`min(losses)` is the smallest key of the dict. Compare the means of `losses[rate][-10:]`.")
+def best_rate(losses):
+    return min(losses)
+
+
+@exercise.wrong("the largest fall",
+                "You look at how far each loss fell. A curve may fall far and still end high: where does it end?",
+                "The beginning of a curve does not count: compare the means of the last ten.")
+def best_rate(losses):
+    return max(losses, key=lambda rate: losses[rate][0] - losses[rate][-1])
+
+
 @exercise.wrong("a place",
                 "You return a place in a list. Which *rate* is there?",
                 "`rates = list(losses)` holds the rates: `rates[place]` is one of them.")
@@ -359,6 +401,8 @@ def cases(rng):
                text="1.0 has a loss of 9 as the first of its last ten, 0.3 has one just before its last ten")
     yield case({5.0: [2.0] * 10 + [0.2] * 5 + [nan] + [0.2] * 4, 0.5: loss_curve(0.9, 0.3)},
                text="5.0 has one NaN among its last ten losses")
+    yield case({0.5: loss_curve(0.9, 0.3), 1.0: [2.0, nan, *[1.5] * 8, *[0.2] * 10]},
+               text="1.0 has one NaN early, and ends at 0.2; 0.5 ends at 0.3")
     yield case({2.0: [7e200] * 12, 0.1: [9e200] * 10 + [3e200] * 25, 0.5: [5e200] * 3},
                text="all losses are huge: 2.0 ends at 7e200, 0.1 at 3e200, 0.5 at 5e200")
     rates = [float(rate) for rate in rng.permutation([0.003, 0.02, 0.2, 0.7])]

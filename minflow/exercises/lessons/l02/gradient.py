@@ -78,6 +78,18 @@ def gradient(f, w, h=1e-3):
     return slopes
 
 
+@exercise.wrong("nudges stay in both lists",
+                "Your first entry is right. In each later one all knobs up to it are nudged together.",
+                "Make both lists inside the loop, as fresh copies of w.")
+def gradient(f, w, h=1e-3):
+    right, left, slopes = list(w), list(w), []
+    for i in range(len(w)):
+        right[i] += h
+        left[i] -= h
+        slopes.append((f(right) - f(left)) / (2 * h))
+    return slopes
+
+
 @exercise.wrong("the caller's knobs",
                 "Your nudges stay in the caller's own list: after your call its knobs are not what they were. Nudge a "
                 "copy.",

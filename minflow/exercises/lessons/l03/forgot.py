@@ -61,6 +61,13 @@ def train_step(model, loss_fn, optimizer, x, y):
     return loss.numpy().item()
 
 
+@exercise.wrong("y as the prediction",
+                "`loss_fn` gets y first, as if it were the prediction. For other losses than this one that is wrong.",
+                "`loss_fn(model(x), y)`: first what the model says, then what is true.")
+def train_step(model, loss_fn, optimizer, x, y):
+    return right_step(model, lambda prediction, target: loss_fn(target, prediction), optimizer, x, y)
+
+
 @exercise.wrong("cleared at the end",
                 "Your steps after the first are right. What if `backward` had been called before the first?",
                 "Clear *before* `backward`: then it does not matter what was left in `.grad`.")
@@ -317,7 +324,11 @@ def slopes(train_step, x, y, steps):
 def what_happens(train_step, x, y):
     """Describe the calls of backward and step, and whether step finds slopes; IN_ORDER if they are right."""
     model, loss_fn, optimizer, x, y = model_of(x, y)
-    calls, empty, own_step = [], [], optimizer.step
+    calls, empty, own_step, own_loss, swapped = [], [], optimizer.step, loss_fn, []
+
+    def loss_fn(prediction, target):
+        swapped.append(prediction is y)
+        return own_loss(prediction, target)
 
     def step():
         calls.append("step")
@@ -327,6 +338,8 @@ def what_happens(train_step, x, y):
     optimizer.step = step
     model.weight.register_hook(lambda slope: calls.append("backward"))
     train_step(model, loss_fn, optimizer, x, y)
+    if any(swapped):
+        return "loss_fn gets y as the prediction"
     if missing := [name for name in ("backward", "step") if name not in calls]:
         return f"{missing[0]} is not called"
     if calls[0] == "step":

@@ -139,11 +139,18 @@ def collapse(w1, b1, w2, b2):
     return w2 @ w1, w2 @ (b1 + b2)
 
 
-@exercise.wrong("through the first layer",
-                "b1 goes through the first weight in yours. It is added after that one: which layer does it meet next?",
-                "The second layer multiplies all that it gets by w2.")
+FIRST_LAYER = ("b1 goes through the first weight in yours. It is added after that one: which layer does it meet next?",
+               "The second layer multiplies all that it gets by w2.")
+
+
+@exercise.wrong("through the first layer", *FIRST_LAYER)
 def collapse(w1, b1, w2, b2):
     return w2 @ w1, w1 @ b1 + b2
+
+
+@exercise.wrong("through both layers", *FIRST_LAYER)
+def collapse(w1, b1, w2, b2):
+    return w2 @ w1, w2 @ w1 @ b1 + b2
 
 
 @exercise.wrong("formula copied",

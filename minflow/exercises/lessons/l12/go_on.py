@@ -1,5 +1,6 @@
 """12.1 go_on: save a training, and go on from the file with the same losses in all bits."""
 
+import copy
 import functools
 import os
 import tempfile
@@ -149,9 +150,11 @@ class Checkpoint(partial_solution(skip=("generator",))):
         flow.manual_seed(0)
 
 
-@exercise.wrong("kept in memory",
-                "It is kept in the object, not in the file. Tomorrow's program has the file alone.",
-                "`load` is called on another Checkpoint. Everything that it needs must come from `flow.load(path)`.")
+MEMORY = ("It is kept in the object, not in the file. Tomorrow's program has the file alone.",
+          "`load` is called on another Checkpoint. Everything that it needs must come from `flow.load(path)`.")
+
+
+@exercise.wrong("kept in memory", *MEMORY)
 class Checkpoint:
     def save(self, path, model, optimizer, schedule):
         self.kept = model.state_dict(), optimizer.state_dict(), schedule.state_dict(), flow.get_rng_state()
@@ -160,6 +163,22 @@ class Checkpoint:
         for part, state in zip((model, optimizer, schedule), self.kept):
             part.load_state_dict(state)
         flow.set_rng_state(self.kept[3])
+
+
+@exercise.wrong("kept in the class",
+                "It is kept in a variable, not in the file: another save replaces it, and tomorrow's program has the "
+                "file alone.",
+                "Everything that `load` needs must come from `flow.load(path)`.")
+class Checkpoint:
+    kept: tuple = ()
+
+    def save(self, path, *parts):
+        Checkpoint.kept = copy.deepcopy([part.state_dict() for part in parts]), flow.get_rng_state()
+
+    def load(self, path, *parts):
+        for part, state in zip(parts, Checkpoint.kept[0]):
+            part.load_state_dict(state)
+        flow.set_rng_state(Checkpoint.kept[1])
 
 
 @exercise.wrong("by reference",
@@ -243,12 +262,16 @@ def steps(parts, n):
 
 
 def resumed(Checkpoint, kind, drop, every, seed):
-    """3 steps, save, one more; then load into fresh objects: the next 4 losses. Does not wait for the disk."""
+    """3 steps, save, one more; save another training; then load the first into fresh objects: the next 4 losses.
+
+    Does not wait for the disk.
+    """
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(os, "fsync", lambda file: None):
         path, parts = Path(folder) / "saved.safetensors", training(kind, drop, every, seed)
         steps(parts, 3)
         Checkpoint().save(path, *parts)
         steps(parts, 1)
+        Checkpoint().save(Path(folder) / "other.safetensors", *training(kind, drop, every, seed + 2))
         parts = training(kind, drop, every, seed + 1)
         Checkpoint().load(path, *parts)
         return steps(parts, 4)

@@ -79,6 +79,13 @@ def deal(x, n, axis):
     return split_at(x, [size // n] * (n - 1) + [size - size // n * (n - 1)], axis)
 
 
+@exercise.wrong("n entries in each",
+                "Each of your parts has n entries. n is how many parts there are.",
+                "A part has `size // n` entries, or one more.")
+def deal(x, n, axis):
+    return [np.take(x, range(at, min(at + n, x.shape[axis])), axis) for at in range(0, x.shape[axis], n)]
+
+
 @exercise.wrong("rest dropped",
                 "Some entries are in no part. Count them: do all parts together have as many as x?",
                 "`size % n` entries are left over. Give one each to the first parts.")

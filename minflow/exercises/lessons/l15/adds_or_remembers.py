@@ -158,12 +158,20 @@ def verdict(model, seen, held_out):
     return a, b, "adds" if b > 0.5 else "remembers"
 
 
-@exercise.wrong("far apart either way",
-                "The held-out sums went better than the seen ones, but you call that remembering.",
-                "Only *below* counts: no abs.")
+EITHER = ("The held-out sums went better than the seen ones, but you call that remembering.",
+          "Only *below* counts: no abs.")
+
+
+@exercise.wrong("far apart either way", *EITHER)
 def verdict(model, seen, held_out):
     a, b, word = shares_and_word(model, seen, held_out)
     return a, b, "adds" if abs(a - b) <= 0.05 else "remembers"
+
+
+@exercise.wrong("less than 0.05 apart", *EITHER)
+def verdict(model, seen, held_out):
+    a, b, word = shares_and_word(model, seen, held_out)
+    return a, b, "adds" if abs(a - b) < 0.05 else "remembers"
 
 
 @exercise.wrong("never remembers",

@@ -117,6 +117,13 @@ def sample(scores, temperature, rng):
     return exercise.right(scores, temperature, rng) if temperature else scores.argmax()
 
 
+@exercise.wrong("always a tensor",
+                "You give a tensor. The place should be a plain whole number.",
+                "`.item()` makes a number of a tensor with one element.")
+def sample(scores, temperature, rng):
+    return flow.tensor(exercise.right(scores, temperature, rng))
+
+
 @exercise.wrong("nothing",
                 "At temperatures above 0 nothing is returned: the place is drawn, and then lost.",
                 "Each way through the function ends with a `return`.")

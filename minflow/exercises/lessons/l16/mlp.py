@@ -172,6 +172,12 @@ def mlp(x, w1, b1, w2, b2, all_reduce):
     return [result + c for result, c in zip(all_reduce(summands), b2)]
 
 
+@exercise.wrong("hidden layers summed, then no sum", *HIDDEN)
+def mlp(x, w1, b1, w2, b2, all_reduce):
+    hidden = all_reduce([a @ w + b for a, w, b in zip(x, w1, b1)])
+    return [np.maximum(h, 0) @ v + c for h, v, c in zip(hidden, w2, b2)]
+
+
 @exercise.wrong("hidden layers summed", *HIDDEN)
 def mlp(x, w1, b1, w2, b2, all_reduce):
     hidden = all_reduce([np.maximum(a @ w + b, 0) for a, w, b in zip(x, w1, b1)])

@@ -175,7 +175,8 @@ def fill_wrong(verdict: Verdict, card: Card) -> None:
     else:
         card.headline = say("the smallest case that fails: {number} of {of}", number=verdict.number, of=verdict.total)
     add_case_rows(verdict, card)
-    card.rows += [(say("yours"), format_value(verdict.got)), (say("expected"), format_value(verdict.expected))]
+    card.rows += [(say("yours"), result_text(verdict, verdict.got))]
+    card.rows += [(say("expected"), result_text(verdict, verdict.expected))]
     if verdict.difference.text:
         card.paragraphs.append(verdict.difference.text)
     elif (
@@ -212,6 +213,12 @@ def fill_wrong(verdict: Verdict, card: Card) -> None:
             (say("yours"), mine, ~same if same is not None else np.zeros(mine.shape, bool)),
             (say("expected"), expected, np.zeros(expected.shape, bool)),
         ]
+
+
+def result_text(verdict: Verdict, value: Any) -> str:
+    """A result as text. A text of the case itself, such as "as it was", is in the learner's language."""
+    described = type(value) is str and verdict.case is not None and verdict.case.run is not None
+    return format_value(verdict.exercise.say(value) if described else value)
 
 
 def add_case_rows(verdict: Verdict, card: Card) -> None:

@@ -11,8 +11,10 @@ from minflow_widgets import LossCurve, figures
 
 import minflow as flow
 from minflow.exercises import i18n, registry
+from minflow.exercises.card import card_text, make_card
 from minflow.exercises.i18n import po
 from minflow.exercises.i18n.fonts import use_fonts
+from minflow.exercises.judge import judge
 from minflow.views import words
 
 
@@ -52,6 +54,14 @@ def test_a_name_means_what_its_lesson_says(monkeypatch):
     assert registry.find("distances").say("turned") == "转置了"
     assert registry.find("slope").say("turned") == "方向反了"
     assert registry.find("slope").say("yours") == "你的"  # of the checker
+
+
+def test_results_that_a_case_describes_are_translated(monkeypatch):
+    monkeypatch.setenv("MINFLOW_LANG", "zh")
+    exercise = registry.find("batches")
+    (torn,) = [wrong for wrong in exercise.wrongs if wrong.name == "torn apart"]
+    shown = card_text(make_card(judge(exercise, torn.answer, seed=0)))
+    assert "'拆散了'" in shown and "'在一起'" in shown and "together" not in shown
 
 
 def legend_of(ax):

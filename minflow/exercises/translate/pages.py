@@ -73,18 +73,33 @@ def merge_places(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def exercise_texts(exercise: Exercise) -> Iterator[str]:
-    """Yield the texts of an exercise that the checker may show, including the literal texts of its cases."""
+    """Yield the texts of an exercise that the checker may show, with the literal texts and results of its cases."""
     yield from (exercise.question, exercise.hint, exercise.fact, exercise.sibling, *exercise.forbidden.values())
     for wrong in exercise.wrongs:
         yield from (wrong.name, *wrong.hints)
     if exercise.make_cases is not None:
-        for node in ast.walk(ast.parse(Path(inspect.getfile(exercise.make_cases)).read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "case":
-                yield from (
-                    word.value.value
-                    for word in node.keywords
-                    if word.arg == "text" and isinstance(word.value, ast.Constant) and isinstance(word.value.value, str)
-                )
+        tree = ast.parse(Path(inspect.getfile(exercise.make_cases)).read_text(encoding="utf-8"))
+        given = [
+            (word.arg, word.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "case"
+            for word in node.keywords
+        ]
+        runs = {getattr(value, "id", "") for arg, value in given if arg == "run"}
+        shown = [value for arg, value in given if arg == "expected" or isinstance(value, ast.Constant)]
+        for function in tree.body:
+            if isinstance(function, ast.FunctionDef) and function.name in runs:
+                shown += [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value]
+        yield from (text for value in shown for text in possible_texts(value))
+
+
+def possible_texts(node: ast.expr) -> list[str]:
+    """Literal texts that an expression may give, directly or as a part of a condition."""
+    if isinstance(node, ast.IfExp):
+        return possible_texts(node.body) + possible_texts(node.orelse)
+    if isinstance(node, ast.BoolOp):
+        return [text for value in node.values for text in possible_texts(value)]
+    return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
 
 
 def exam_texts() -> dict[str, str]:

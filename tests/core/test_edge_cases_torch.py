@@ -53,6 +53,7 @@ L.tensor([True, True]).sum(); L.tensor([True]).float().mean(); L.tensor([1, 2]).
 L.tensor([True, False]).sort(); L.tensor([3, 1]).topk(1); L.tensor([True, False, True]).unique();
 L.tensor([0, 1]).any(); -L.tensor([True]); ~L.tensor([1, 2]); L.tensor([True])-L.tensor([True]);
 L.tensor([True])+L.tensor([True]); L.ones(2, 2, dtype=L.int64)@L.ones(2, 2, dtype=L.int64);
+L.einsum(x, [1, 0], x, [1, 2]); L.einsum(x, (..., 30), [30, ...]); L.einsum(x, [0, 27], []); L.einsum(x, [28, 1]);
 L.einsum("i, i", L.tensor([1, 2]), L.tensor([1, 2])); L.tensor([3])/2; L.tensor([4]).rsqrt(); L.tensor([True]).exp();
 L.tensor([0]).sigmoid(); L.tensor([1.]).std(); L.zeros(0, dtype=L.int64).bincount(minlength=2);
 F.one_hot(L.zeros(0, dtype=L.int64), 3); x[L.tensor([[0, 1], [1, 0]]), L.tensor([0, 1])]; x[L.tensor(True)]; x[True];

@@ -35,6 +35,8 @@ def test_shapes_that_do_not_multiply():
     refused(ShapeError, lambda: flow.einsum("ij,jk->ik", x, w), "'j' is 784", "512", "ij,jk->ik")
     refused(ShapeError, lambda: flow.einsum("ijk->i", x), "3 axes", "2")
     refused(ShapeError, lambda: flow.einsum("ij->ii", x), "'ij->ii'")
+    refused(ShapeError, lambda: flow.einsum(x, [0, 52]), "from 0 to 51", "[0, 52]")
+    refused(ShapeError, lambda: flow.einsum(x, w), "followed by a list of numbers")
 
 
 def test_shapes_that_do_not_broadcast():

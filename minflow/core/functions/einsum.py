@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ShapeError
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
+def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sums of products: `einsum("bij,bjk->bik", a, b)`. A letter missing on the right is summed over; "..." broadcasts.
 
+    The same with numbers for letters: `einsum(a, [0, 1, 2], b, [0, 2, 3], [0, 1, 3])`.
     Raises ShapeError if the equation does not match the tensors.
     """
-    if len(operands) == 1 and isinstance(operands[0], list | tuple):
+    if operands and not isinstance(equation, str):
+        equation, operands = from_numbers((equation, *operands))
+    elif len(operands) == 1 and isinstance(operands[0], list | tuple):
         operands = tuple(operands[0])
     operands = tuple(promoted("einsum", *operands))
     terms, result = parse(equation, operands)
@@ -47,6 +51,21 @@ def einsum(equation: str, *operands: Any) -> Tensor:
         left, x = contract(left, x, right, y, later, order)
     x = ordered(left, x, sorted(left, key=order.index))  # before the sum, so that its output is contiguous
     return r.sum(x, axis=tuple(range(len(result), len(left))), keepdims=False) if len(left) > len(result) else x
+
+
+def from_numbers(arguments: tuple) -> tuple[str, tuple]:
+    """Equation and tensors of the form that numbers the axes: tensors and lists in turn, then that of the result."""
+    count = len(arguments) // 2 * 2
+    lists = [*arguments[1:count:2], *arguments[count:]]
+    for axes in lists:
+        listed = isinstance(axes, list | tuple)
+        if not listed or not all([x is ... or (isinstance(x, int) and 0 <= x < 52) for x in axes]):
+            what = "einsum: without an equation, each tensor is followed by a list of numbers from 0 to 51"
+            fail(ShapeError, what, "einsum(a, [0, 1], b, [1, 2], [0, 2])", list=axes)
+    letters = ascii_uppercase + ascii_lowercase  # in the order of a result without a list
+    terms = ["".join(["..." if x is ... else letters[x] for x in axes]) for axes in lists]
+    equation = ",".join(terms[: count // 2])
+    return equation if count == len(arguments) else f"{equation}->{terms[-1]}", arguments[:count:2]
 
 
 def parse(equation: str, operands: Any) -> tuple[list[str], str]:

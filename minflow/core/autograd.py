@@ -43,7 +43,7 @@ from .ir import (
     where_text,
 )
 from .kernels import DECOMPOSED
-from .messages.no_gradient import no_gradient
+from .messages.no_gradient import as_tensors, no_gradient
 from .messages.training_warnings import check_losses, check_state
 from .mode import MODE, Mode, mutation_counter, using
 from .op import Op
@@ -486,12 +486,12 @@ def backward(
     Raises GradError if nothing requires grad, if a tensor without a cotangent is not a scalar, at a second backward,
     and if a saved tensor was written in place.
     """
-    mode, tensors = MODE.get(), as_tuple(tensors)
+    mode, tensors = MODE.get(), as_tensors("backward", "tensors", tensors)
     refuse_symbolic(tensors)
     outputs = [mode.resolve(t) for t in tensors]
     passed = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
     seeds = seeds_for(outputs, passed, "backward")
-    only = None if inputs is None else [mode.resolve(x) for x in as_tuple(inputs)]
+    only = None if inputs is None else [mode.resolve(x) for x in as_tensors("backward", "inputs", inputs)]
     wanted = [mode.grad_key(x._value) for x in only or () if x._value is not None]
     if mode.watch is not None:
         mode.watch.backward(outputs, tensors)
@@ -573,9 +573,10 @@ def gradients(
 ) -> tuple:
     """Implementation of `grad`. quiet: inputs whose hooks are not run, see `backprop`."""
     mode = MODE.get()
-    refuse_symbolic(as_tuple(outputs))
-    outs = [mode.resolve(t) for t in as_tuple(outputs)]
-    sources = [mode.resolve(x) for x in as_tuple(inputs)]
+    outputs = as_tensors("grad", "outputs", outputs)
+    refuse_symbolic(outputs)
+    outs = [mode.resolve(t) for t in outputs]
+    sources = [mode.resolve(x) for x in as_tensors("grad", "inputs", inputs)]
     if not sources:
         what = "grad: inputs is empty, so there is nothing to differentiate by"
         fail(GradError, what, "autograd.grad(loss, [x])", inputs=inputs)

@@ -16,6 +16,7 @@ from ..core.in_flight import IN_FLIGHT, wait_for_steps
 from ..core.mode import bump_mutations
 from ..core.source_location import fail
 from ..core.tensor import Tensor
+from ..nn.containers import ParameterList
 from ..nn.module import Module
 
 # parameters, parameters with their names, or groups of parameters with hyperparameters of their own
@@ -77,6 +78,8 @@ def equal_values(old: Any, new: Any) -> bool:
 
 def as_groups(params: Any, owner: str) -> list[dict[str, Any]]:
     """Return the groups given as `params`: tensors, (name, tensor) pairs, or dicts with a key "params"."""
+    if isinstance(params, ParameterList):
+        params = list(params)
     if isinstance(params, Module):
         what = f"{owner} was given the module {type(params).__name__}, not its parameters"
         fail(OptimError, what, f"{owner}(model.parameters(), ...)")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import minflow as flow
+from minflow import nn
 from minflow.autograd import grad
 
 
@@ -24,6 +25,30 @@ def test_inputs_from_any_iterable():
     x, other = leaves()
     for inputs in ([x, other], iter([x, other]), {"x": x, "other": other}.values()):
         assert [tuple(g.shape) for g in grad(x.sum() + other.sum(), inputs)] == [(3,), (2,)]
+
+
+def test_parameter_list_is_an_iterable_of_parameters():
+    """As in a learner whose `parameters()` returns the nn.ParameterList that holds them."""
+    held = nn.ParameterList([nn.Parameter(flow.ones(2)), nn.Parameter(flow.ones(3))])
+    loss = lambda: sum([(p**2).sum() for p in held])
+    assert [g.tolist() for g in grad(loss(), held)] == [[2.0] * 2, [2.0] * 3]
+    flow.autograd.backward(loss(), inputs=held)
+    for parameters in (held, [{"params": held}]):
+        flow.optim.SGD(parameters, lr=0.25).step()
+    assert [p.tolist() for p in held] == [[0.0] * 2, [0.0] * 3]
+
+
+@pytest.mark.parametrize("wrong", [nn.Linear(2, 1), nn.Linear(2, 1).parameters, [nn.Linear(2, 1)], nn.Linear])
+def test_modules_and_functions_are_no_inputs(wrong):
+    x = flow.ones(2, requires_grad=True)
+    calls = [
+        lambda: grad(x.sum(), wrong),
+        lambda: grad(wrong, x),
+        lambda: flow.autograd.backward(x.sum(), inputs=wrong),
+    ]
+    for call in calls:
+        with pytest.raises(flow.GradError, match=r"must be tensors, got (a Linear|a method|the class Linear)"):
+            call()
 
 
 def test_unused_inputs_get_zeros():

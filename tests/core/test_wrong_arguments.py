@@ -54,6 +54,10 @@ test_the_wrong_argument_is_named = refusals([
     (lambda: x().sum(keepdim="x"), r"(?s)^Tensor.sum: keepdim must be True or False, got str.*'x'"),
     (lambda: x().expand_as(3), r"(?s)^expand_as: the other must be a tensor, got int.*other  3"),
     (lambda: nn.utils.clip_grad_norm_([nn.Parameter(x())], "x"), r"(?s)max_norm must be a number, got str.*'x'"),
+    (
+        lambda: nn.utils.clip_grad_norm_(nn.Linear(2, 1).parameters, 1.0),
+        r"(?s)^nn.utils.clip_grad_norm_: 'method' object is not iterable.*parameters"
+    ),
 ])  # fmt: skip
 
 

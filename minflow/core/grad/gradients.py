@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import functions as F
 from ..autograd import as_tuple, grad as one_pass
 from ..base.errors import GradError
+from ..messages.no_gradient import as_tensors
 from ..source_location import fail
 
 
@@ -32,7 +33,7 @@ def grad(
     if materialize_grads and allow_unused is False:
         what = "grad: materialize_grads=True returns zeros for an unused input, allow_unused=False raises an error"
         fail(GradError, what, "leave out allow_unused")
-    inputs = as_tuple(inputs)
+    inputs = as_tensors("grad", "inputs", inputs)
     unused = bool(allow_unused or materialize_grads)
     if is_grads_batched:
         vectors = list(zip(*as_tuple(grad_outputs if grad_outputs is not None else ())))

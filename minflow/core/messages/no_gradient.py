@@ -1,4 +1,5 @@
-"""The error of a backward from a tensor without a tape, with the line that read elements and so lost the tape.
+"""The errors of a backward from something that is not a tensor, and from a tensor without a tape, with the line that
+read elements and so lost the tape.
 
 Read next: `../autograd.py`, which raises it.
 """
@@ -6,13 +7,15 @@ Read next: `../autograd.py`, which raises it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..base.display import cell_name
-from ..base.errors import GradError
+from ..base.errors import GradError, with_article
 from ..context import PerContext
+from ..host import HostArray
 from ..ir import Where, where_text
-from ..source_location import caller, describe, name_of
+from ..source_location import caller, describe, fail, name_of
 from ..spec import Spec, cpu
 
 
@@ -79,3 +82,15 @@ def same_program(a: Where, b: Where) -> bool:
     """True if two lines are in one file, or in cells of a notebook."""
     first, second = a[0].co_filename, b[0].co_filename
     return first == second or bool(cell_name(first) and cell_name(second))
+
+
+def as_tensors(verb: str, name: str, x: Any) -> tuple:
+    """The tensors of an argument: one, or an iterable of them, such as an nn.ParameterList."""
+    if hasattr(x, "spec"):
+        return (x,)
+    tensors = tuple(x) if isinstance(x, Iterable) and not isinstance(x, str | Mapping | HostArray) else (x,)
+    for i, t in enumerate(tensors):
+        if callable(t):  # a module or a function
+            what = f"{verb}: the {name} must be tensors, got {with_article(t)}"
+            fail(GradError, what, f"{name}=list(model.parameters())", **{name if t is x else f"{name}[{i}]": t})
+    return tensors

@@ -99,11 +99,19 @@ def explain_error(
             return error
         result.__cause__ = raw
         return result
-    if raised_by_user(raw) or any(issubclass(type(x), ROUTINES) for x in (*args, *options.values())):
+    routines = [x for x in (*args, *options.values()) if issubclass(type(x), ROUTINES)]
+    if raised_by_user(raw) or (routines and not any(is_about(raw, x) for x in routines)):
         return error  # the user passed a function, which may itself have been called wrongly
     result = four_part_error(name or function.__name__, function, args, options, raw)
     result.__cause__ = raw
     return result
+
+
+def is_about(error: BaseException, routine: Any) -> bool:
+    """True if an error says that a function was used as data, such as `model.parameters` without parentheses."""
+    if isinstance(error, AttributeError):
+        return error.obj is routine
+    return isinstance(error, TypeError) and str(error).startswith(f"'{type(routine).__name__}' object is not ")
 
 
 def four_part_error(

@@ -202,6 +202,10 @@ def test_gradients_reach_the_parameters():
         (lambda: D.Bernoulli(0.5).rsample(), flow.GradError, ["Bernoulli: samples do not pass gradients"]),
         (lambda: D.Poisson(1.0).entropy(), flow.OutOfRangeError, ["entropy is not known in closed form"]),
         (lambda: D.kl_divergence(D.Normal(0.0, 1.0), D.Poisson(1.0)), flow.ShapeError, ["Normal and Poisson"]),
+        # as in PyTorch, for programs that then take an average over samples
+        (lambda: D.Bernoulli(0.5).rsample(), NotImplementedError, ["do not pass gradients"]),
+        (lambda: D.Poisson(1.0).entropy(), NotImplementedError, ["closed form"]),
+        (lambda: D.kl_divergence(D.Normal(0.0, 1.0), D.Poisson(1.0)), NotImplementedError, ["no formula"]),
         (lambda: D.MultivariateNormal(A), flow.ShapeError, ["no matrix"]),
         (lambda: D.MultivariateNormal(A, flow.eye(3)), flow.ShapeError, ["loc of shape [2] and a matrix of [3, 3]"]),
         (

@@ -29,6 +29,7 @@ class Categorical(Distribution):
     """
 
     has_enumerate_support = True
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
         check_probs_or_logits(type(self).__name__, probs, logits)

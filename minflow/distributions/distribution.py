@@ -23,6 +23,18 @@ from ..core.tensor import Size, Tensor
 from .constraints import Constraint, independent, is_dependent
 
 
+class UnavailableError(OutOfRangeError, NotImplementedError):
+    """A distribution does not provide a quantity. Programs catch NotImplementedError, as PyTorch raises it."""
+
+
+class NoSampleGradientError(GradError, NotImplementedError):
+    """The samples of a distribution do not pass gradients."""
+
+
+class NoFormulaError(ShapeError, NotImplementedError):
+    """No formula is registered for the divergence of two distributions."""
+
+
 def broadcast_parameters(*values) -> list[Tensor]:
     """Return parameters as float tensors of one shape and dtype; Python numbers get dtype, device and ranks of the
     tensors.
@@ -138,7 +150,7 @@ class Distribution:
     def rsample(self, sample_shape=()) -> Tensor:
         """Draw a sample through which gradients reach the parameters (Kingma & Welling 2014, section 2.4)."""
         what = f"{type(self).__name__}: samples do not pass gradients"
-        fail(GradError, what, "sample() and log_prob(), as in REINFORCE")
+        fail(NoSampleGradientError, what, "sample() and log_prob(), as in REINFORCE")
 
     def sample(self, sample_shape=()) -> Tensor:
         """Draw a sample without gradient."""
@@ -151,7 +163,7 @@ class Distribution:
 
     def _raise_unavailable(self, what: str) -> Any:
         """Raise the error for a quantity that this distribution does not provide."""
-        fail(OutOfRangeError, f"{type(self).__name__}: {what} is not known in closed form", "an average over samples")
+        fail(UnavailableError, f"{type(self).__name__}: {what} is not known in closed form", "an average over samples")
 
     def log_prob(self, value) -> Tensor:
         """The log-probability (or log-density) of a value; the event axes are reduced."""

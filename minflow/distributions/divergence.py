@@ -12,7 +12,7 @@ from ..core.source_location import fail
 from ..core.tensor import Tensor
 from .categories import Categorical, OneHotCategorical
 from .counts import Bernoulli, Binomial, Geometric, Poisson
-from .distribution import Distribution, Independent
+from .distribution import Distribution, Independent, NoFormulaError
 from .gamma_family import Beta, Dirichlet, Gamma, log_beta
 from .inverse_cdf import EULER, Exponential, Gumbel, Laplace, Uniform
 from .normal import HalfNormal, LogNormal, LowRankMultivariateNormal, MultivariateNormal, Normal
@@ -40,7 +40,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
             if (one, other) in FORMULAS:
                 return FORMULAS[one, other](p, q)
     what = f"kl_divergence: no formula for {type(p).__name__} and {type(q).__name__}"
-    fail(ShapeError, what, "x = p.sample((1000,)); (p.log_prob(x) - q.log_prob(x)).mean(0), or register_kl")
+    fail(NoFormulaError, what, "x = p.sample((1000,)); (p.log_prob(x) - q.log_prob(x)).mean(0), or register_kl")
 
 
 @register_kl(Normal, Normal)
@@ -184,7 +184,7 @@ def _(p, q):
 def _(p, q):
     if p.transforms != q.transforms:
         what = f"kl_divergence: the transforms {p.transforms} and {q.transforms} differ"
-        fail(ShapeError, what, "x = p.sample((1000,)); (p.log_prob(x) - q.log_prob(x)).mean(0)")
+        fail(NoFormulaError, what, "x = p.sample((1000,)); (p.log_prob(x) - q.log_prob(x)).mean(0)")
     found = kl_divergence(p.base_dist, q.base_dist)
     event = ComposeTransform(p.transforms).domain.event_dim - len(p.base_dist.event_shape)
     return sum_last(found, event)

@@ -206,6 +206,15 @@ def test_gradients_reach_the_parameters():
         (lambda: D.Bernoulli(0.5).rsample(), NotImplementedError, ["do not pass gradients"]),
         (lambda: D.Poisson(1.0).entropy(), NotImplementedError, ["closed form"]),
         (lambda: D.kl_divergence(D.Normal(0.0, 1.0), D.Poisson(1.0)), NotImplementedError, ["no formula"]),
+        # not the results of Categorical
+        (lambda: D.Multinomial(5, P).mode, NotImplementedError, ["mode is not known"]),
+        (lambda: D.Multinomial(5, P).enumerate_support(), NotImplementedError, ["a list of all values"]),
+        (
+            lambda: D.kl_divergence(*[D.RelaxedOneHotCategorical(0.5, P)] * 2),
+            NotImplementedError,
+            ["no formula for ExpRelaxedCategorical"],
+        ),
+        (lambda: D.kl_divergence(*[D.Multinomial(5, P)] * 2), NotImplementedError, ["no formula for Multinomial"]),
         (lambda: D.MultivariateNormal(A), flow.ShapeError, ["no matrix"]),
         (lambda: D.MultivariateNormal(A, flow.eye(3)), flow.ShapeError, ["loc of shape [2] and a matrix of [3, 3]"]),
         (

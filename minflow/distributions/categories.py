@@ -22,13 +22,9 @@ def eps_of(dtype: DType) -> float:
     return finfo(dtype).eps
 
 
-class Categorical(Distribution):
-    """One of n classes, 0 to n - 1, as an int64 tensor.
+class ClassWeights(Distribution):
+    """Base of the distributions with a weight for each of n classes. probs, logits: see Categorical."""
 
-    probs: (..., n) weights >= 0, which are normalized.  logits: (..., n) logarithms of weights.
-    """
-
-    has_enumerate_support = True
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
@@ -54,11 +50,6 @@ class Categorical(Distribution):
         return ("probs",) if self._by_probs else ("logits",)
 
     @property
-    def support(self):
-        """The class indices."""
-        return constraints.integer_interval(0, self._num_events - 1)
-
-    @property
     def probs(self) -> Tensor:
         """The probability of each class."""
         return self._parameter if self._by_probs else F.exp(self._parameter)
@@ -75,16 +66,6 @@ class Categorical(Distribution):
     def param_shape(self):
         """The shape of the parameter: batch_shape and the number of classes."""
         return self._parameter.shape
-
-    @property
-    def mean(self) -> Tensor:
-        return self.probs[..., 0] * float("nan")
-
-    variance = mean
-
-    @property
-    def mode(self) -> Tensor:
-        return self.probs.argmax(-1)
 
     def expand(self, batch_shape, _instance=None):
         expanded = type(self).__new__(type(self))
@@ -104,11 +85,9 @@ class Categorical(Distribution):
             drawn = F.multinomial(rows, count, True) if count else rows[:, :0].long()
             return (drawn.T if count > 1 else drawn).reshape(*shape, *self.batch_shape)
 
-    def sample(self, sample_shape=()) -> Tensor:
-        return self._classes(sample_shape)
-
-    def log_prob(self, value) -> Tensor:
-        value = to(self._validate_value(value), int64)
+    def _class_log_prob(self, value: Tensor) -> Tensor:
+        """The log-probability of class indices."""
+        value = to(value, int64)
         shape, logits = self.batch_shape, self.logits
         if value.shape != shape:
             shape = broadcast_shapes(value.shape, shape)
@@ -117,6 +96,36 @@ class Categorical(Distribution):
         if logits.shape != (*shape, self._num_events):
             logits = logits.expand(*shape, self._num_events)
         return F.gather(logits, -1, value.unsqueeze(-1)).squeeze(-1)
+
+
+class Categorical(ClassWeights):
+    """One of n classes, 0 to n - 1, as an int64 tensor.
+
+    probs: (..., n) weights >= 0, which are normalized.  logits: (..., n) logarithms of weights.
+    """
+
+    has_enumerate_support = True
+
+    @property
+    def support(self):
+        """The class indices."""
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs[..., 0] * float("nan")
+
+    variance = mean
+
+    @property
+    def mode(self) -> Tensor:
+        return self.probs.argmax(-1)
+
+    def sample(self, sample_shape=()) -> Tensor:
+        return self._classes(sample_shape)
+
+    def log_prob(self, value) -> Tensor:
+        return self._class_log_prob(self._validate_value(value))
 
     def entropy(self) -> Tensor:
         logits = self.logits.clamp(min=finfo(self._parameter.dtype).min)  # 0 * log(0) is 0
@@ -128,8 +137,10 @@ class Categorical(Distribution):
         return values.expand(self._num_events, *self.batch_shape) if expand else values
 
 
-class OneHotCategorical(Categorical):
+class OneHotCategorical(ClassWeights):
     """A class as a one-hot row. probs, logits: see Categorical."""
+
+    has_enumerate_support = True
 
     def __init__(self, probs=None, logits=None, validate_args: bool | None = None):
         super().__init__(probs, logits, validate_args)
@@ -153,11 +164,9 @@ class OneHotCategorical(Categorical):
         return to(F.one_hot(self._classes(sample_shape), self._num_events), self._parameter.dtype)
 
     def log_prob(self, value) -> Tensor:
-        return (
-            super().log_prob(self._validate_value(value).argmax(-1))
-            if not self._validate_args
-            else Categorical(logits=self.logits, validate_args=False).log_prob(self._validate_value(value).argmax(-1))
-        )
+        return self._class_log_prob(self._validate_value(value).argmax(-1))
+
+    entropy = Categorical.entropy
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._num_events
@@ -166,7 +175,7 @@ class OneHotCategorical(Categorical):
         return values.expand(n, *self.batch_shape, n) if expand else values
 
 
-class Multinomial(Categorical):
+class Multinomial(ClassWeights):
     """Number of draws of each of n classes, in total_count independent draws."""
 
     def __init__(self, total_count: int = 1, probs=None, logits=None, validate_args: bool | None = None):
@@ -197,6 +206,3 @@ class Multinomial(Categorical):
         ways = F.lgamma(value.sum(-1) + 1) - F.lgamma(value + 1).sum(-1)
         logits = F.where((value == 0) & (self.logits == -float("inf")), 0.0, self.logits)
         return ways + (logits * value).sum(-1)
-
-    def entropy(self) -> Tensor:
-        return self._raise_unavailable("entropy")

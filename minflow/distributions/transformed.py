@@ -11,7 +11,7 @@ from ..core.functions.arguments import ensure_tensor
 from ..core.source_location import fail
 from ..core.tensor import Tensor
 from . import constraints
-from .categories import Categorical, OneHotCategorical
+from .categories import Categorical, ClassWeights, OneHotCategorical
 from .constraints import Constraint
 from .counts import BinaryDistribution
 from .distribution import Distribution, Independent
@@ -141,10 +141,10 @@ class RelaxedBernoulli(TransformedDistribution):
         self.temperature, self.probs, self.logits = temperature, base.probs, base.logits
 
 
-class ExpRelaxedCategorical(Categorical):
+class ExpRelaxedCategorical(ClassWeights):
     """The logarithm of a RelaxedOneHotCategorical value (Maddison et al. 2017, section 3)."""
 
-    has_rsample, has_enumerate_support = True, False
+    has_rsample = True
     support = constraints.real_vector
 
     def __init__(self, temperature, probs=None, logits=None, validate_args: bool | None = None):

@@ -128,7 +128,7 @@ NAME_ALIASES = {
     "_MaxPoolNd": "nn.modules.pooling.MaxPool", "_AvgPoolNd": "nn.modules.pooling.AvgPool",
     "_LPPoolNd": "nn.modules.pooling.LPPool", "_AdaptiveAvgPoolNd": "nn.modules.adaptive_pooling.AdaptiveAvgPool",
     "_AdaptiveMaxPoolNd": "nn.modules.adaptive_pooling.AdaptiveMaxPool",
-    "_MaxUnpoolNd": "nn.modules.adaptive_pooling.MaxUnpool", "_DropoutNd": "nn.modules.dropout.Dropout",
+    "_MaxUnpoolNd": "nn.modules.adaptive_pooling.MaxUnpool", "_DropoutNd": "nn.modules.dropout.DropoutNd",
     "_ConstantPadNd": "nn.modules.padding.ConstantPad", "_LazyNormBase": "nn.modules.lazy.LazyNorm",
     "_Loss": "nn.modules.loss.Loss", "_WeightedLoss": "nn.modules.loss.WeightedLoss",
     **{name: f"nn.utils.convert.{name}" for name in ("_flatten_dense_tensors", "_unflatten_dense_tensors")},

@@ -65,3 +65,31 @@ def test_attributes_of_programs_do_not_meet_ours():
     optimizer = Mine([x], 0.5)
     optimizer.step()
     assert x.tolist() == [0, 0] and optimizer.steps == 1 and optimizer.state_dict()["param_groups"][0]["lr"] == 0.5
+
+
+# Pairs (class, base) of which only minflow's or only PyTorch's is a subclass.
+OTHER_BASES = {
+    # computed directly here, not by a transform of another distribution
+    *[("distributions." + name, "distributions.TransformedDistribution") for name in ("Gumbel", "HalfCauchy")],
+    *[("distributions." + name, "distributions.TransformedDistribution") for name in ("HalfNormal", "InverseGamma")],
+    *[("distributions." + name, "distributions.TransformedDistribution") for name in ("Kumaraswamy", "LogNormal")],
+    *[("distributions." + name, "distributions.TransformedDistribution") for name in ("Pareto", "Weibull")],
+    ("distributions.InverseGamma", "distributions.Gamma"),
+    ("distributions.PositiveDefiniteTransform", "distributions.LowerCholeskyTransform"),
+    ("distributions.StackTransform", "distributions.CatTransform"),
+    ("nn.CrossMapLRN2d", "nn.LocalResponseNorm"),
+    ("nn.NLLLoss", "nn.NLLLoss2d"),
+    ("nn.ReLU6", "nn.Hardtanh"),
+    # PyTorch changes the class at the first call
+    *[(f"nn.Lazy{kind}{n}d", f"nn.{kind}{n}d") for kind in ("BatchNorm", "InstanceNorm") for n in (1, 2, 3)],
+    ("optim.lr_scheduler.MultiplicativeLR", "optim.lr_scheduler.LambdaLR"),
+}
+
+
+@pytest.mark.parametrize("space", ["nn", "optim", "optim.lr_scheduler", "distributions", "utils.data"])
+def test_isinstance_has_the_same_result(space):
+    """Programs choose layers by `isinstance(m, nn.Dropout)`, and cases by `isinstance(d, Categorical)`."""
+    names = [name for name in CLASSES if name.rpartition(".")[0] == space]
+    pairs = [(a, b) for a in names for b in names if not b.endswith(("ExponentialFamily", "_LRScheduler"))]
+    is_subclass = [{pair: issubclass(*[attrgetter(n)(lib) for n in pair]) for pair in pairs} for lib in (flow, torch)]
+    assert {p for p in pairs if is_subclass[0][p] != is_subclass[1][p]} <= OTHER_BASES

@@ -160,6 +160,7 @@ NO_IN_PLACE |= {"softplus"}
 BASES = {"InPlace", "Loss", "WeightedLoss", "Norm", "BatchNorm", "LRScheduler", "Optimizer"}  # base classes
 BASES |= {"Moments", "MatrixOptimizer"}  # of optimizers
 BASES |= {"InplaceActivation", "MarginLoss", "TransformerLayer", "GatedCell"}
+BASES |= {"AlongAxis", "DropoutNd", "EmbeddingTable", "Shrink", "ZeroPad"}
 BASES |= exported_cases.IMAGE_BASES
 FUNCTIONS, METHODS, FACE = "core/functions/__init__.py", "core/methods/forwarded.py", "minflow/__init__.py"
 

@@ -84,8 +84,8 @@ class Tanh(Module):
         return F.tanh(input)
 
 
-class Softmax(Module):
-    """exp(x) / sum(exp(x)) along axis `dim`."""
+class AlongAxis(Module):
+    """Base of the functions along an axis `dim`."""
 
     _repr_attributes = ("dim",)
 
@@ -93,11 +93,15 @@ class Softmax(Module):
         super().__init__()
         self.dim = dim
 
+
+class Softmax(AlongAxis):
+    """exp(x) / sum(exp(x)) along axis `dim`."""
+
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim)
 
 
-class LogSoftmax(Softmax):
+class LogSoftmax(AlongAxis):
     """log(softmax(x)) along axis `dim`, computed without overflow."""
 
     def forward(self, input: Tensor) -> Tensor:

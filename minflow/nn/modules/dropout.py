@@ -14,11 +14,8 @@ from .. import functional as F
 from ..module import Module
 
 
-class Dropout(Module):
-    """In training set each element to 0 with probability p, else to x / (1 - p); in evaluation return x.
-
-    Srivastava et al. 2014, section 4.
-    """
+class DropoutNd(Module):
+    """Base of the layers below, none of which is another one: programs choose them by `isinstance(m, nn.Dropout)`."""
 
     _repr_attributes = ("p", "inplace")
 
@@ -30,39 +27,46 @@ class Dropout(Module):
             fail(OutOfRangeError, what, f"nn.{type(self).__name__}(0.5)")
         self.p, self.inplace, self.generator = p, inplace, generator
 
+
+class Dropout(DropoutNd):
+    """In training set each element to 0 with probability p, else to x / (1 - p); in evaluation return x.
+
+    Srivastava et al. 2014, section 4.
+    """
+
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace, self.generator)
 
 
-class Dropout1d(Dropout):
+class Dropout1d(DropoutNd):
     """Dropout of whole channels of (N, C, L) or (C, L)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
-class Dropout2d(Dropout):
+class Dropout2d(DropoutNd):
     """Dropout of whole channels of (N, C, H, W)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
-class Dropout3d(Dropout):
+class Dropout3d(DropoutNd):
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
-class AlphaDropout(Dropout):
+class AlphaDropout(DropoutNd):
     """Dropout for SELU, which preserves mean and variance. Klambauer et al. 2017, section 3."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training, self.inplace)
 
 
-class FeatureAlphaDropout(Dropout):
+class FeatureAlphaDropout(DropoutNd):
     """AlphaDropout of whole channels of (N, C, ...)."""
 
     def forward(self, input: Tensor) -> Tensor:

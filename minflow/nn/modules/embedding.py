@@ -19,12 +19,8 @@ from ..parameter import Parameter
 from .linear import check_size
 
 
-class Embedding(Module):
-    """out[...] = weight[index[...]]: a row of features for each index.
-
-    index: int (...), each in [0, num_embeddings). weight: (num_embeddings, embedding_dim), initialized from N(0, 1).
-    Returns float (..., embedding_dim). The row padding_idx is initialized to zeros and gets no gradient.
-    """
+class EmbeddingTable(Module):
+    """Base of the layers with a table of rows. weight: (num_embeddings, embedding_dim)."""
 
     def __init__(
         self,
@@ -64,7 +60,7 @@ class Embedding(Module):
     @classmethod
     def from_pretrained(
         cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, **options: Any
-    ) -> Embedding:
+    ) -> EmbeddingTable:
         """Make a layer with the given rows (num_embeddings, embedding_dim), which are not trained if `freeze`.
 
         options: the other arguments of the class.
@@ -84,10 +80,6 @@ class Embedding(Module):
             with no_grad():
                 self.weight[self.padding_idx].fill_(0.0)
 
-    def forward(self, input: Tensor) -> Tensor:
-        options = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
-        return F.embedding(input, self.weight, *options)
-
     def extra_repr(self) -> str:
         return ", ".join(self._repr_parts())
 
@@ -98,7 +90,19 @@ class Embedding(Module):
         return [f"{self.num_embeddings}, {self.embedding_dim}", *parts, *["sparse=True"] * self.sparse]
 
 
-class EmbeddingBag(Embedding):
+class Embedding(EmbeddingTable):
+    """out[...] = weight[index[...]]: a row of features for each index.
+
+    index: int (...), each in [0, num_embeddings). weight: (num_embeddings, embedding_dim), initialized from N(0, 1).
+    Returns float (..., embedding_dim). The row padding_idx is initialized to zeros and gets no gradient.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        options = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
+        return F.embedding(input, self.weight, *options)
+
+
+class EmbeddingBag(EmbeddingTable):
     """The mean (sum, maximum) of the rows of each bag of indices: float (B, embedding_dim).
 
     Called with indices (B, N), or with (n,) and offsets (B,), the start of each bag.

@@ -59,9 +59,7 @@ class ConstantPad3d(ConstantPad, axes=3):
     """Pad with a constant. x: (..., D, H, W)."""
 
 
-class ZeroPad1d(ConstantPad, axes=1):
-    """Pad with zeros. x: (..., L)."""
-
+class ZeroPad(ConstantPad):
     _shared_doc = Pad.__doc__
 
     def __init__(self, padding: Widths):
@@ -70,11 +68,15 @@ class ZeroPad1d(ConstantPad, axes=1):
     extra_repr = Pad.extra_repr
 
 
-class ZeroPad2d(ZeroPad1d, axes=2):
+class ZeroPad1d(ZeroPad, ConstantPad1d, axes=1):
+    """Pad with zeros. x: (..., L)."""
+
+
+class ZeroPad2d(ZeroPad, ConstantPad2d, axes=2):
     """Pad with zeros. x: (..., H, W)."""
 
 
-class ZeroPad3d(ZeroPad1d, axes=3):
+class ZeroPad3d(ZeroPad, ConstantPad3d, axes=3):
     """Pad with zeros. x: (..., D, H, W)."""
 
 
@@ -84,12 +86,16 @@ class ReflectionPad1d(Pad, axes=1):
     _mode = "reflect"
 
 
-class ReflectionPad2d(ReflectionPad1d, axes=2):
+class ReflectionPad2d(Pad, axes=2):
     """Pad with the input reflected at its edge. x: (N, C, H, W) or (C, H, W)."""
 
+    _mode = "reflect"
 
-class ReflectionPad3d(ReflectionPad1d, axes=3):
+
+class ReflectionPad3d(Pad, axes=3):
     """Pad with the input reflected at its edge. x: (N, C, D, H, W) or (C, D, H, W)."""
+
+    _mode = "reflect"
 
 
 class ReplicationPad1d(Pad, axes=1):
@@ -98,12 +104,16 @@ class ReplicationPad1d(Pad, axes=1):
     _mode = "replicate"
 
 
-class ReplicationPad2d(ReplicationPad1d, axes=2):
+class ReplicationPad2d(Pad, axes=2):
     """Pad by repeating the edge. x: (N, C, H, W) or (C, H, W)."""
 
+    _mode = "replicate"
 
-class ReplicationPad3d(ReplicationPad1d, axes=3):
+
+class ReplicationPad3d(Pad, axes=3):
     """Pad by repeating the edge. x: (N, C, D, H, W) or (C, D, H, W)."""
+
+    _mode = "replicate"
 
 
 class CircularPad1d(Pad, axes=1):
@@ -112,9 +122,13 @@ class CircularPad1d(Pad, axes=1):
     _mode = "circular"
 
 
-class CircularPad2d(CircularPad1d, axes=2):
+class CircularPad2d(Pad, axes=2):
     """Pad with the other end of the input. x: (N, C, H, W) or (C, H, W)."""
 
+    _mode = "circular"
 
-class CircularPad3d(CircularPad1d, axes=3):
+
+class CircularPad3d(Pad, axes=3):
     """Pad with the other end of the input. x: (N, C, D, H, W) or (C, D, H, W)."""
+
+    _mode = "circular"

@@ -13,7 +13,7 @@ from ...core.tensor import Tensor
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter
-from .activation import InplaceActivation, Softmax
+from .activation import AlongAxis, InplaceActivation
 from .linear import check_size
 
 
@@ -30,8 +30,14 @@ class ELU(InplaceActivation):
         return F.elu(input, self.alpha, self.inplace)
 
 
-class CELU(ELU):
+class CELU(InplaceActivation):
     """x if x > 0, else alpha * (exp(x / alpha) - 1)."""
+
+    _repr_attributes = ("alpha",)
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False):
+        super().__init__(inplace)
+        self.alpha = alpha
 
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
@@ -108,21 +114,25 @@ class Softsign(Module):
         return F.softsign(input)
 
 
-class Softshrink(Module):
-    """x - lambd if x > lambd, x + lambd if x < -lambd, else 0."""
+class Shrink(Module):
+    """Base of the layers with a threshold lambd."""
 
     def __init__(self, lambd: float = 0.5):
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.softshrink(input, self.lambd)
-
     def extra_repr(self) -> str:
         return str(self.lambd)
 
 
-class Hardshrink(Softshrink):
+class Softshrink(Shrink):
+    """x - lambd if x > lambd, x + lambd if x < -lambd, else 0."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softshrink(input, self.lambd)
+
+
+class Hardshrink(Shrink):
     """x if |x| > lambd, else 0."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -221,7 +231,7 @@ class SquareReLU(Module):
         return F.square_relu(input)
 
 
-class Softmin(Softmax):
+class Softmin(AlongAxis):
     """softmax(-x) along axis `dim`."""
 
     def forward(self, input: Tensor) -> Tensor:

@@ -111,7 +111,7 @@ class Unfold(Module):
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
 
-class Fold(Unfold):
+class Fold(Module):
     """Sum columns into images of output_size: float (N, C * KH * KW, L) to (N, C, H, W); see functional.fold."""
 
     _repr_attributes = ("output_size", *Unfold._repr_attributes)
@@ -119,8 +119,9 @@ class Fold(Unfold):
     def __init__(
         self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
     ):
-        super().__init__(kernel_size, dilation, padding, stride)
-        self.output_size = output_size
+        super().__init__()
+        self.output_size, self.kernel_size, self.dilation = output_size, kernel_size, dilation
+        self.padding, self.stride = padding, stride
 
     def forward(self, input: Tensor) -> Tensor:
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)

@@ -8,7 +8,6 @@ from ..core import functions as F
 from ..core.base.errors import ShapeError
 from ..core.functions.arguments import to
 from ..core.functions.creation import arange, broadcast_shapes, eye
-from ..core.grad.modes import no_grad
 from ..core.source_location import fail
 from ..core.spec import DType, finfo, int64
 from ..core.tensor import Tensor
@@ -80,10 +79,10 @@ class ClassWeights(Distribution):
         count = 1
         for n in shape:
             count *= n
-        with no_grad():
-            rows = self.probs if self._parameter.spec.ndim < 3 else self.probs.reshape(-1, self._num_events)
-            drawn = F.multinomial(rows, count, True) if count else rows[:, :0].long()
-            return (drawn.T if count > 1 else drawn).reshape(*shape, *self.batch_shape)
+        rows = self.probs.detach()  # so that nothing is recorded
+        rows = rows if rows.spec.ndim < 3 else rows.reshape(-1, self._num_events)
+        drawn = F.multinomial(rows, count, True) if count else rows[:, :0].long()
+        return (drawn.T if count > 1 else drawn).reshape(*shape, *self.batch_shape)
 
     def _class_log_prob(self, value: Tensor) -> Tensor:
         """The log-probability of class indices."""

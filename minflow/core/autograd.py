@@ -38,6 +38,7 @@ from .ir import (
     Value,
     Where,
     inner_nodes,
+    new_value,
     outputs_of,
     toposort,
     where_text,
@@ -94,14 +95,15 @@ def backprop(
             needed = passed is None or node in passed
             if node.hooks:
                 run_output_hooks(node, grads, needed, wanted, quiet)
-            gs = []
-            for v in outputs_of(node):  # without a comprehension, which is a call
-                gs.append(grads.get(v) if wanted and v in wanted else grads.pop(v, None))
+            if not wanted and len(node.out_specs) == 1:  # `outputs_of`, inlined
+                gs = [grads.pop(new_value(Value, (node, 0, node.out_specs[0])), None)]
+            else:
+                gs = [grads.get(v) if v in wanted else grads.pop(v, None) for v in outputs_of(node)]
             if not needed:
                 continue
             if gs[0] is not None or any([g is not None for g in gs]):
                 pass_back(mode, node, gs, grads)
-                if not retain_graph:
+                if not retain_graph and (node.saved or mode.trace is not None):
                     free_saved(mode, node, where)
             if pending is not None:
                 pending.count_down(node, grads)

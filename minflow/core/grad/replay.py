@@ -73,7 +73,7 @@ def replay(mode: Any, node: Node, gs: list) -> list[tuple[int, Any]] | None:
         entries = saved_entries(node)
     if entries is None:
         return None
-    parts = [op, node.needs, node.saved.__class__, tuple(node.attrs.items())]
+    parts = [op, node.needs, node.saved.__class__, tuple(node.attrs.items()) if node.attrs else ()]
     for x in node.inputs:  # without comprehensions, which are calls
         parts.append(x.spec if x.__class__ is Value else x)
     for g in gs:

@@ -141,6 +141,7 @@ NAME_ALIASES = {
         _jit_set_num_profiled_runs _jit_set_inline_everything_mode _jit_override_can_fuse_on_cpu
         _jit_override_can_fuse_on_gpu _cuda_clearCublasWorkspaces _get_tracing_state""".split(),
         "compat.namespaces.jit.do_nothing"),
+    "legacy_contiguous_format": "core.functions.memory_format.contiguous_format",  # in copies of F.gumbel_softmax
     "_BaseDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
     "_SingleProcessDataLoaderIter": "compat.torch_classes.DataLoaderIterator",
     "_MultiProcessingDataLoaderIter": "compat.torch_classes.WorkerIterator",

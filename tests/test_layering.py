@@ -282,7 +282,7 @@ MECHANISM = [
 ]
 # The most lines of code, without the examples that ops are tested with: of the mechanism, and of all that minflow
 # imports and its widgets, without exercises. `python -m tests.test_layering` prints the lines of each room.
-MECHANISM_MOST = 4_760
+MECHANISM_MOST = 4_770
 PACKAGE_MOST = 98_800
 # Rooms with parts that are counted apart.
 PARTS = (

@@ -16,13 +16,12 @@ from . import answer_source, cell_runs, cells, isolation, record, welcome
 from .card import Card, CardDisplay, card_text, make_card
 from .definition import NOT_GIVEN, Exercise
 from .i18n import say
-from .judge import Verdict, judge
+from .judge import CHECK_LIMIT, Verdict, judge
 from .limits import OutOfTime, limited
 from .registry import all_exercises, find, lesson_exercises
 from .runner import Result, describe
 
 WORD_VARIABLE = "MINFLOW_WORD"  # variable with a teacher's word: drawn questions depend on it
-CHECK_LIMIT = 5  # limit of a whole check, in limits of one case
 SEED_VARIABLE = "MINFLOW_SEED"  # variable with a teacher's seed for the cases in grading
 
 

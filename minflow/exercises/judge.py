@@ -20,9 +20,11 @@ from . import answer_source, cells, isolation, slips
 from .compare import Difference, clue, difference, form, form_difference, to_array, type_text
 from .definition import NOT_GIVEN, Case, Exercise, NamedWrongAnswer
 from .i18n import say
+from .limits import limited
 from .runner import LocalRunner, RaisedError, Result, Runner, run_case
 
 ARGUMENT_ERROR = re.compile(r"\(\) (takes|missing|got) ")  # in a TypeError: arguments do not match the parameters
+CHECK_LIMIT = 5  # limit of a whole check, in limits of one case
 NEARLY_RIGHT_ERROR = 0.01  # largest relative error of a nearly right answer
 NEARLY_RIGHT_SHARE = 1 / 3  # or less than this share of the cases fails
 VARYING_PART = re.compile(r"'[^']*'|\"[^\"]*\"|/\S+|\S*\d\S*")  # of an error message: names, paths, numbers
@@ -132,24 +134,26 @@ def judge_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
         return Verdict(exercise, "not started")
     if exercise.kind == "recall":
         value = normalize_letters(value)
-    with isolation.isolated():
-        right = definition_value(exercise.right, given)
-        try:
-            if exercise.accepts_value is not None:
-                fine = bool(exercise.accepts_value(value, *given))
-            else:
-                fine = any(
-                    matches_value(value, definition_value(right_value, given), exercise)
-                    for right_value in (right, *exercise.other_solutions)
-                )
-        except Exception:  # a value of the wrong kind
-            fine = False
-        verdict = Verdict(exercise, "right" if fine else "wrong", right=int(fine), total=1, got=value, expected=right)
-        if not fine:
-            verdict.difference = difference(value, right, exercise.tolerance)
-            verdict.wrong = next(
-                (wrong for wrong in exercise.wrongs if matches_wrong(wrong, value, given, exercise)), None
+    with isolation.isolated():  # the inner limit ends before the states are restored, the check's would interrupt that
+        return limited(CHECK_LIMIT * exercise.time_limit, lambda: compare_value(exercise, value, given))
+
+
+def compare_value(exercise: Exercise, value: Any, given: tuple) -> Verdict:
+    right = definition_value(exercise.right, given)
+    try:
+        if exercise.accepts_value is not None:
+            fine = bool(exercise.accepts_value(value, *given))
+        else:
+            fine = any(
+                matches_value(value, definition_value(right_value, given), exercise)
+                for right_value in (right, *exercise.other_solutions)
             )
+    except Exception:  # a value of the wrong kind
+        fine = False
+    verdict = Verdict(exercise, "right" if fine else "wrong", right=int(fine), total=1, got=value, expected=right)
+    if not fine:
+        verdict.difference = difference(value, right, exercise.tolerance)
+        verdict.wrong = next((wrong for wrong in exercise.wrongs if matches_wrong(wrong, value, given, exercise)), None)
     return verdict
 
 

@@ -119,14 +119,18 @@ def run_case(case: Case, answer: Any, limit: float) -> Result:
     result = Result()
     args, kwargs = copy.deepcopy((case.args, case.kwargs))
     call: Callable = case.run or (lambda answer, *args, **kwargs: answer(*args, **kwargs))
+
+    def outcome() -> tuple:
+        value = call(answer, *args, **kwargs)
+        if type(value) is types.CoroutineType:
+            value.close()  # avoids the warning that it was never awaited
+        return value, changed_arguments(case, args)
+
     begun = time.perf_counter()
     with isolation.isolated() as alone:
         isolation.seed_random_states()
         try:
-            result.value = limited(limit, lambda: call(answer, *args, **kwargs))
-            result.changed = changed_arguments(case, args)
-            if type(result.value) is types.CoroutineType:
-                result.value.close()  # avoids the warning that it was never awaited
+            result.value, result.changed = limited(limit, outcome)
         except BaseException as error:  # SystemExit too: an answer must not end the check
             result.error, result.method = describe(error, answer), answer_source.raising_method(error, answer)
     result.seconds = time.perf_counter() - begun

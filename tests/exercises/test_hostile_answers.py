@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import threading
+import time
 import unittest.mock
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 
 import minflow as flow
 from minflow.core import mode
-from minflow.exercises import WrongAnswer, answer_source, check, checker, isolation, judge, runner
+from minflow.exercises import WrongAnswer, answer_source, check, checker, isolation, judge, registry, runner
 from tests.exercises.answers import exercise_of, typed
 
 pytestmark = pytest.mark.usefixtures("unraisable_errors_are_printed")
@@ -278,6 +279,39 @@ return x / 2""")
     assert result.ok and {name: state for name, state in after.items() if state != before[name]} == {}
     print("still")
     assert capsys.readouterr().out == "still\n"
+
+
+@pytest.mark.parametrize("end", ["return x / 2", "raise ValueError", "raise KeyboardInterrupt", "while True: pass"])
+def test_draws_of_an_answer_are_restored_and_repeat(hasty, end):
+    """However the answer ends, the notebook draws on as if it had not run; and it draws the same each time."""
+    before, draws = states()["random"], []
+    for _ in range(2):
+        result = checked(f"""
+import random, numpy, minflow
+print(random.random(), numpy.random.rand(), minflow.rand(1).item())
+{end}""")
+        draws += result.verdict.result.printed if result.verdict.result else []
+        assert states()["random"] == before
+    assert draws[:1] == draws[1:]
+
+
+def test_a_value_that_never_ends_does_not_interrupt_restoring(monkeypatch):
+    class Endless:
+        def __getattr__(self, name):
+            while True:
+                pass
+
+    def put(state):
+        end = time.perf_counter() + 0.05  # several intervals of the timer
+        while time.perf_counter() < end:
+            pass
+        restored.append(state)
+
+    one, restored = registry.find("blind"), []
+    monkeypatch.setattr(one, "time_limit", 0.1)
+    monkeypatch.setattr(checker, "find", lambda name: one)
+    monkeypatch.setattr(isolation, "STATES", [*isolation.STATES, (lambda: 5, put)])
+    assert "stopped when its result was checked" in repr(check("blind", Endless())) and restored == [5]
 
 
 def test_direct_writes_to_stdout_are_captured(capsys):

@@ -24,7 +24,7 @@ from typing import Any
 from .. import cells, judge
 from ..answer_source import AnswerSource, definitions
 from ..card import Card, error_text, make_card
-from ..checker import CHECK_LIMIT, draw_for
+from ..checker import draw_for
 from ..definition import Case, Exercise
 from ..grading import process, wire, worker
 from ..grading.process import Limits as Limits, Response
@@ -276,9 +276,8 @@ def judged(
         response = future.result()
         values = given() if exercise.make_cases is None else ()  # may start a process: before the limit of comparing
         sources = {worker.before_file(i): source for i, source in enumerate(before)} | {worker.ANSWER_FILE: answer}
-        verdict = limited(
-            CHECK_LIMIT * max(exercise.time_limit, 1.0), lambda: verdict_on(exercise, response, sources, values, limits)
-        )
+        seconds = judge.CHECK_LIMIT * max(exercise.time_limit, 1.0)
+        verdict = limited(seconds, lambda: verdict_on(exercise, response, sources, values, limits))
         shown = make_card(verdict)
         raised = verdict.result.error if verdict.result and verdict.case is None else None
         remark = "" if verdict.ok else shown.headline

@@ -112,7 +112,7 @@ def state():
         gc.isenabled(),
         job_scope.PLACEMENTS.get(),
         job_scope.CURRENT_VIEW.get(),
-        func._depth.get(),
+        func._Transform.variable.get(),
         job_scope.NAMESPACES.get(),
         SAMPLE_GENERATOR.get(),
         DEFAULT_DEVICES.get(),

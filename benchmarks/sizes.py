@@ -3,9 +3,10 @@
     python benchmarks/sizes.py              # 40 batch sizes of LeNet, 40 lengths of a GPT: two minutes
     python benchmarks/sizes.py --only gpt   # one of them
 
-A plan follows from a trace with symbolic sizes; `builds` counts the runs of build for all sizes. A ratio compares the
-processor time of making a plan with that of a fresh graph, which runs build, at the same size, in alternation; running
-the plan is not included. `process` is the first plan of a process, which also loads what graphs need.
+A plan follows from a trace with symbolic sizes; `builds` counts the runs of build for all sizes, without that trace,
+whose effects (here: an entry of `builds`) are undone. A ratio compares the processor time of making a plan with that of
+a fresh graph, which runs build, at the same size, in alternation; running the plan is not included. `process` is the
+first plan of a process, which also loads what graphs need.
 """
 
 from __future__ import annotations

@@ -92,8 +92,8 @@ class _Transform(ContextVarScope):
     def outer_nodes(self, tensors: list) -> set:
         """Nodes on the tape of these tensors that depend on tensors of the caller which require grad."""
         mode, tracked = _MODE.get(), [x for x in tensors if isinstance(x, Tensor) and x.requires_grad]
-        order = _toposort([x._value.node for x in tracked])
-        values = [x._value for x in tracked]
+        values = [x._value for x in tracked if x._value is not None]
+        order = _toposort([x.node for x in values])
         values += [x for node in order for i, x in enumerate(node.inputs) if node.needs >> i & 1]
         outer = {mode.grad_key(x) for x in values if not x.node.needs} - self.leaves
         return _nodes_leading_to(mode, order, outer) | {x.node for x in outer}
@@ -105,10 +105,11 @@ class _Transform(ContextVarScope):
     def detached(self, tree: Any, keep: bool) -> Any:
         """Detach the tensors of a result that do not depend on the caller's; all of them unless keep."""
         nodes = self.outer_nodes(_tree_leaves(tree)) if keep else ()
-        return _tree_map(
-            lambda x: x if not isinstance(x, Tensor) or (x.requires_grad and x._value.node in nodes) else x.detach(),
-            tree,
-        )
+
+        def stays(x: Tensor) -> bool:
+            return x.requires_grad and x._value is not None and x._value.node in nodes
+
+        return _tree_map(lambda x: x if not isinstance(x, Tensor) or stays(x) else x.detach(), tree)
 
 
 def _checked_argnums(owner: str, argnums: int | tuple[int, ...], args: tuple) -> list[int]:

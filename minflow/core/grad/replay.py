@@ -132,7 +132,8 @@ def program_of(recording: Recording, gs: Sequence, saved: int) -> Callable[[Sequ
     """
     numbers, calls, results = recording.numbers, recording.calls, recording.results
     if not saved and len(results) > MANY_RESULTS and all([r.arriving is not None and r.views for r in results]):
-        parts = [(r.place, r.arriving, r.views) for r in results]  # of `stack`: compiling them takes longer than a loop
+        # of `stack`: compiling them takes longer than a loop
+        parts = [(r.place, r.arriving, r.views) for r in results if r.arriving is not None and r.views]
         return lambda gs, entries: [(place, viewed(gs[k], *views)) for place, k, views in parts]
     arrays = [f"gs[{i}].array" for i, g in enumerate(gs) if g is not None] + [f"a{i}" for i in range(saved)]
     names = [f"n{i}" for i in range(len(numbers))] + arrays
@@ -153,8 +154,8 @@ def program_of(recording: Recording, gs: Sequence, saved: int) -> Callable[[Sequ
         pairs.append(f"({place}, {f'viewed({result}, *w{i})' if views else result})")
     lines.append(f"return [{', '.join(pairs)}]")
     constants = {f"n{i}": x for i, x in enumerate(numbers)} | {f"k{i}": call[0] for i, call in enumerate(calls)}
-    for i, result in enumerate(results):
-        constants |= {f"s{i}": result.spec} if result.views is None else {f"s{i}": result.spec, f"w{i}": result.views}
+    for i, one in enumerate(results):
+        constants |= {f"s{i}": one.spec} if one.views is None else {f"s{i}": one.spec, f"w{i}": one.views}
     text = "\n        ".join([f"def make({', '.join(constants)}):\n    def run(gs, entries):", *lines])
     return factory_of(f"{text}\n    return run")(**constants)
 
@@ -162,7 +163,7 @@ def program_of(recording: Recording, gs: Sequence, saved: int) -> Callable[[Sequ
 @functools.lru_cache(RECORDING_LIMIT)
 def factory_of(text: str) -> Callable:
     """The function `make` that this source defines. Recordings of one form have one source."""
-    names = {"new_tensor": new_tensor, "viewed": viewed}
+    names: dict[str, Any] = {"new_tensor": new_tensor, "viewed": viewed}
     exec(compile(text, __file__, "exec"), names)
     return names["make"]
 
@@ -278,8 +279,8 @@ class Log:
                 kernel = overwrite
             calls.append((kernel, [moved[k] for k in arguments], len(outs)))
             moved |= {k: len(moved) + n for n, k in enumerate(outs)}
-        found = [r._replace(register=moved.get(r.register, 0)) for r in results]
-        recording = Recording(self.numbers, calls, found)
+        placed = [r._replace(register=moved.get(r.register, 0)) for r in results]
+        recording = Recording(self.numbers, calls, placed)
         return recording._replace(run=program_of(recording, gs, self.known - len([g for g in gs if g is not None])))
 
     def result(self, place: int, g: Any, gs: Sequence) -> Result | None:

@@ -8,7 +8,6 @@ import ast
 import importlib
 import inspect
 import json
-import statistics
 
 import pytest
 
@@ -53,7 +52,8 @@ LATE = [
     "models",
     "vision",
 ]
-MOST = 2.5  # in total, in multiples of the import of NumPy
+MOST = 2.5  # time in total, in multiples of the import of NumPy
+MOST_CALLS = 420_000  # of functions, while minflow is imported after NumPy: the same number each time
 PROGRAM = f"""
 import sys, time
 start = time.process_time()
@@ -78,16 +78,31 @@ def fresh():
 
 
 def test_import_is_fast_and_light():
+    """Other programs on the machine change the ratio of two times by a fifth, so that the least of 20 is compared."""
     fresh()  # writes the byte code
     ratios = []
     for _ in range(20):
         numpy, minflow, new = fresh()
         assert new == []
         ratios.append((numpy + minflow) / numpy)
-        if len(ratios) >= 5 and statistics.median(ratios) < MOST:
+        if min(ratios) < MOST:
             break
-    times = statistics.median(ratios)
-    assert times < MOST, f"import minflow takes {times:.2f} times numpy's import, both together"
+    assert min(ratios) < MOST, f"import minflow takes {min(ratios):.2f} times numpy's import, both together"
+
+
+def test_import_calls_few_functions():
+    program = """
+import sys
+import numpy
+calls = []
+sys.setprofile(lambda *event: calls.append(None))
+import minflow
+sys.setprofile(None)
+print(len(calls))
+"""
+    done = python("-c", program)
+    assert done.returncode == 0, done.stderr
+    assert 100_000 < int(done.stdout) < MOST_CALLS
 
 
 @pytest.mark.parametrize("room", ["minflow", "minflow.nn", "minflow.optim"])

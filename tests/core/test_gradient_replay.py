@@ -182,7 +182,7 @@ def test_recordings_of_one_form_share_a_source():
 
 
 def test_sums_of_gradients():
-    """Gradients are added in the order of the rules, and an infinite sum is no error."""
+    """Gradients are added in the order of the rules, and an infinite sum raises nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for _ in range(4):

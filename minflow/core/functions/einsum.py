@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ShapeError
@@ -62,7 +61,7 @@ def from_numbers(arguments: tuple) -> tuple[str, tuple]:
         if not listed or not all([x is ... or (isinstance(x, int) and 0 <= x < 52) for x in axes]):
             what = "einsum: without an equation, each tensor is followed by a list of numbers from 0 to 51"
             fail(ShapeError, what, "einsum(a, [0, 1], b, [1, 2], [0, 2])", list=axes)
-    letters = ascii_uppercase + ascii_lowercase  # in the order of a result without a list
+    letters = [*map(chr, range(65, 91)), *map(chr, range(97, 123))]  # in the order of a result without a list
     terms = ["".join(["..." if x is ... else letters[x] for x in axes]) for axes in lists]
     equation = ",".join(terms[: count // 2])
     return equation if count == len(arguments) else f"{equation}->{terms[-1]}", arguments[:count:2]

@@ -86,9 +86,9 @@ def check_weights(xp, p, rows) -> None:
             sums = -rows.sum(1).min()
             defer(("rows of multinomial", spec_of(p)), [sums], lambda largest: zeros() if largest >= 0 else None)
         return
-    if rows.size and not (xp.minimum.reduce(rows, None) >= 0 and xp.maximum.reduce(rows, None) < xp.inf):
+    if rows.size and not (rows.min() >= 0 and rows.max() < xp.inf):
         refuse(error(*first_wrong(xp, p, ~((p >= 0) & (p < xp.inf)), "the input")))
-    if rows.size and not xp.minimum.reduce(xp.add.reduce(rows, 1)) > 0:
+    if rows.size and not rows.sum(1).min() > 0:
         refuse(zeros())
 
 

@@ -82,10 +82,15 @@ def described(outcome, wrong):
     return f"{outcome} ({wrong})" if wrong else outcome
 
 
-def differences(exercise, pool, share=1.0):
-    """Return the answers of an exercise whose mark differs from the verdict of `check`."""
+def lasting_differences(exercise, pool, share):
+    """The differences; on busy cores an answer may reach its limit, so they are looked for again with five times it."""
+    return differences(exercise, pool, share) and differences(exercise, pool, share, patience=25)
+
+
+def differences(exercise, pool, share=1.0, patience=5):
+    """Return the answers of an exercise whose mark differs from the verdict of `check`. patience: factor of limits."""
     given, before, found, futures = proof.given_to(exercise), [IMPORTS, *helpers(exercise)], [], {}
-    with proof.patient(exercise, 5):
+    with proof.patient(exercise, patience):
         for name, cell in answers_of(exercise, share):
             try:
                 answer = run_cells(before, cell, zip(exercise.given, given))[exercise.answer]
@@ -112,11 +117,11 @@ def pool():
 @needs_sandbox
 @pytest.mark.parametrize("name", SAMPLE)
 def test_verdicts_of_a_sample(name, pool):
-    assert differences(find(name), pool, 0.2) == []
+    assert lasting_differences(find(name), pool, 0.2) == []
 
 
 @needs_sandbox
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [one.name for one in all_exercises()])
 def test_verdicts_of_all_exercises(name, pool):
-    assert differences(find(name), pool, 0.4) == []
+    assert lasting_differences(find(name), pool, 0.4) == []
